@@ -43,17 +43,17 @@ const fast = { approximate: true } as const;
 
 /** The powers of a step's scores, what sums so far are scaled by, and the largest score and sum of each row. */
 function softmax(scores: Tile<"f32">, { most, sum }: { most: Tile<"f32">; sum: Tile<"f32"> }) {
-  const high = most.maximum(scores.max(1, { keep: true }).mul(scale));
+  const high = most.maximum(scores.max({ axis: 1, keepDims: true }).mul(scale));
   const change = most.sub(high).exp2(fast);
   const powers = scores.fma(scale, high.neg()).exp2(fast);
-  const total = sum.mul(change).add(powers.sum(1, { keep: true }));
+  const total = sum.mul(change).add(powers.sum({ axis: 1, keepDims: true }));
   return { rows: { most: high, sum: total }, powers, change };
 }
 
 /** Scores without those of columns after their row. */
 function masked(scores: Tile<"f32">, top: Scalar<"i32">, left: Scalar<"i32">): Tile<"f32"> {
-  const column = iota(i32, [half, columns], 1).add(left);
-  const visible = column.le(iota(i32, [half, columns], 0).add(top));
+  const column = iota(i32, [half, columns], { axis: 1 }).add(left);
+  const visible = column.le(iota(i32, [half, columns], { axis: 0 }).add(top));
   const crosses = left.add(columns - 1).gt(top);
   const shown = (): Tile<"f32"> => visible.select(scores, full(f32, [half, columns], -Infinity));
   return when(crosses, shown, () => scores);

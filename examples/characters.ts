@@ -120,7 +120,10 @@ function attention(mixed: F32, heads: number): F32 {
       width / heads,
     ]);
   const scores = mul(einsum("bqhd,bkhd->bhqk", part(0), part(1)), Math.sqrt(heads / width));
-  const isSeen = greaterEqual(iota(scores.shape, 2, "i32"), iota(scores.shape, 3, "i32"));
+  const isSeen = greaterEqual(
+    iota(scores.shape, "i32", { axis: 2 }),
+    iota(scores.shape, "i32", { axis: 3 }),
+  );
   const seen = einsum("bhqk,bkhd->bhqd", softmax(where(isSeen, scores, -1e9)), part(2));
   return reshape(transpose(seen, [0, 2, 1, 3]), [batch, length, width]);
 }
@@ -147,7 +150,10 @@ function stepOf(configuration: Configuration) {
       nn.crossEntropy(forward(own, tokens, configuration), targets),
     )(parameters);
     const { rate } = configuration;
-    const [next, state] = nn.adamw(parameters, gradients, optimizer, { rate, secondDecay: 0.99 });
+    const [next, state] = nn.adamw(parameters, gradients, optimizer, {
+      learningRate: rate,
+      beta2: 0.99,
+    });
     return { state: { parameters: next, optimizer: state }, loss };
   };
 }

@@ -25,11 +25,11 @@ export const columnSum = kernel(
   ({ i, x, out, partial, done }) => {
     // Rows past the end are filled with zero, which adds nothing.
     const mine = x.at(slice(i.mul(rowsPerBlock), rowsPerBlock)).load();
-    partial.at(i).store(mine.sum(0));
+    partial.at(i).store(mine.sum({ axis: 0 }));
     done.signal();
     when(i.eq(blocks - 1), () => {
       done.wait(blocks);
-      out.store(partial.load().sum(0));
+      out.store(partial.load().sum({ axis: 0 }));
     });
   },
 );

@@ -20,8 +20,8 @@ export const softmax = kernel(
   ({ i, x, out }) => {
     const here = slice(i.mul(rowsPerBlock), rowsPerBlock);
     const tile = x.at(here).load();
-    const powers = tile.sub(tile.max(1, { keep: true })).exp();
-    out.at(here).store(powers.div(powers.sum(1, { keep: true })));
+    const powers = tile.sub(tile.max({ axis: 1, keepDims: true })).exp();
+    out.at(here).store(powers.div(powers.sum({ axis: 1, keepDims: true })));
   },
 );
 

@@ -344,7 +344,7 @@ test("bytes of a scope's barriers are used again only behind the lane that ends 
         return buffer.load();
       });
       // Elements eight times as wide change threads through more bytes than the buffer had.
-      out.store(narrow.cast(i64).cumsum(0).transpose().cumsum(0));
+      out.store(narrow.cast(i64).cumsum({ axis: 0 }).transpose().cumsum({ axis: 0 }));
     },
   );
   const x = fromNumbers(u8, [size, size], new Uint8Array(size * size).fill(1));
@@ -364,12 +364,12 @@ test("warps on their own have all of a tile that the thread held in parts", asyn
       outputs: { places: tensor(i32, [4, rows]), sums: tensor(i32, [rows, columns]) },
     },
     ({ x, places, sums }) => {
-      const running = x.load().cumsum(0);
-      const place = running.argmax(1);
+      const running = x.load().cumsum({ axis: 0 });
+      const place = running.argmax({ axis: 1 });
       warps((warp) => {
         places.at(warp).store(place.mul(4).add(warp));
       });
-      sums.store(running.add(place.expand(1)));
+      sums.store(running.add(place.expand({ axis: 1 })));
     },
   );
   const numbers = Array.from({ length: rows * columns }, (_, index) => (index * 7) % 5);

@@ -163,7 +163,7 @@ test.each([8, 64])("of %i elements two are picked for one place", async (count) 
     },
     ({ places, out }) => {
       out.store(full(i4, [count], 0));
-      out.at(places.load()).store(iota(i32, [count], 0).cast(i4));
+      out.at(places.load()).store(iota(i32, [count], { axis: 0 }).cast(i4));
     },
   );
   const own = Array.from({ length: count }, (_, at) => at);

@@ -201,7 +201,7 @@ describe("sorts whose payload is needed in two layouts", () => {
         outputs: { moved: tensor(payload, shape), again: tensor(payload, shape.toReversed()) },
       },
       (windows) => {
-        const [, moved] = windows.keys.load().sortWith(axis, [windows.payload.load()]);
+        const [, moved] = windows.keys.load().sortWith([windows.payload.load()], { axis });
         windows.moved.store(moved);
         windows.again.store(moved.transpose());
       },
@@ -218,9 +218,9 @@ describe("sorts whose payload is needed in two layouts", () => {
         outputs: { order: tensor(i32, shape), other: tensor(i32, [4, 128]) },
       },
       ({ keys, order, other }) => {
-        const [, moved] = keys.load().sortWith(0, [iota(i32, shape, 0)]);
+        const [, moved] = keys.load().sortWith([iota(i32, shape, { axis: 0 })], { axis: 0 });
         order.store(moved);
-        other.store(moved.sort(0).transpose());
+        other.store(moved.sort({ axis: 0 }).transpose());
       },
     );
     await expectAgreement(definition);

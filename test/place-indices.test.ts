@@ -215,7 +215,7 @@ const between = (access: (values: Ref<"f32">, at: Scalar<"i32">) => Scalar<"f32"
     ({ at, out, sums, left, right, values }) => {
       left.store(full(bf16, [64, 64], 1));
       right.store(full(bf16, [64, 128], 1));
-      values.store(iota(f32, [100], 0));
+      values.store(iota(f32, [100], { axis: 0 }));
       commitShared();
       const product = loop({ to: 4, carry: accumulator(f32, [64, 128]) }, (step, sum) => {
         const running = wgmma(sum, left, right);
@@ -231,7 +231,7 @@ const accesses = {
   "a window": between((values, at) => values.at(slice(at, 16)).load().max()),
   "picked elements": between((values, at) =>
     values
-      .at(iota(i32, [64], 0).minimum(0).add(at))
+      .at(iota(i32, [64], { axis: 0 }).minimum(0).add(at))
       .load()
       .max(),
   ),

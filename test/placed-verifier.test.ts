@@ -437,7 +437,7 @@ test("scratch does not lie where a product still reads what was loaded before it
       sa.store(a.load());
       sb.store(b.load());
       const [left, right] = [sa.load(), sb.load()];
-      const total = tile.sum(0);
+      const total = tile.sum({ axis: 0 });
       c.store(dot(left, right, { dtype: f32 }));
       sums.store(total);
     },

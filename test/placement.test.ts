@@ -65,8 +65,8 @@ describe("ops that few kernels have", () => {
   test("sorting along an axis with few lanes on it", () => {
     const { layouts, conversions } = place(
       kernel({ name: "k", grid: { i: 1 }, inputs, outputs }, ({ x, out, list }) => {
-        const [keys, moved] = x.load().sortWith(1, [iota(i32, [64, 128], 1)]);
-        out.store(keys.cummax(0));
+        const [keys, moved] = x.load().sortWith([iota(i32, [64, 128], { axis: 1 })], { axis: 1 });
+        out.store(keys.cummax({ axis: 0 }));
         list.store(moved);
       }).kernel,
     );
@@ -95,7 +95,9 @@ describe("ops that few kernels have", () => {
       kernel({ name: "k", grid: { i: 1 }, inputs, outputs }, ({ x, out }) => {
         warps((warp) => {
           const mine = x.at(slice(warp.mul(16), 16), all).load();
-          out.at(slice(warp.mul(16), 16), all).store(mine.sub(mine.max(1, { keep: true })));
+          out
+            .at(slice(warp.mul(16), 16), all)
+            .store(mine.sub(mine.max({ axis: 1, keepDims: true })));
         });
       }).kernel,
     );
@@ -112,7 +114,7 @@ describe("ops that few kernels have", () => {
         const other = both.a.peer(i.xor(1)).load();
         clusterSync();
         out.atomicAdd(other);
-        list.compareExchange(iota(i32, [64, 128], 0), iota(i32, [64, 128], 1));
+        list.compareExchange(iota(i32, [64, 128], { axis: 0 }), iota(i32, [64, 128], { axis: 1 }));
         both.b.store(other.cast(bf16));
       }).kernel,
     );

@@ -88,7 +88,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
           ({ found: known }) => known.eq(0).reduce("or"),
           () => ({ found: told.atomicAdd(zeros(u32, [32])) }),
         );
-        out.at(slice(i, 1)).store(found.sum(0, { keep: true }));
+        out.at(slice(i, 1)).store(found.sum({ axis: 0, keepDims: true }));
       },
     );
     const told = { dtype: u32, shape: [32], data: new Uint32Array(32) };

@@ -112,7 +112,7 @@ export const greatest = (
     },
     ({ i, x, values }) => {
       const here = slice(i.mul(together), together);
-      const [best] = topK(x.at(here).load(), k, 1);
+      const [best] = topK(x.at(here).load(), k, { axis: 1 });
       values.at(here).store(best);
     },
   );

@@ -29,7 +29,7 @@ const randomKernel = <N extends RandomFormat>(dtype: DType<N>, shape: readonly n
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);
-      const position = iota(u32, [span], 0).add(start.cast(u32));
+      const position = iota(u32, [span], { axis: 0 }).add(start.cast(u32));
       const mixed = mix(position, seed);
       const byte = (shift: number) => mixed.shr(shift).and(255);
       const sum = byte(0).add(byte(8)).add(byte(16)).add(byte(24)).cast(f32);
@@ -61,7 +61,7 @@ const indexKernel = (count: number, below: number) =>
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);
-      const mixed = mix(iota(u32, [span], 0).add(start.cast(u32)), seed);
+      const mixed = mix(iota(u32, [span], { axis: 0 }).add(start.cast(u32)), seed);
       out.at(slice(start, span)).store(mixed.rem(below).cast(i32));
     },
   );
@@ -88,7 +88,9 @@ const wordKernel = (count: number) =>
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);
-      out.at(slice(start, span)).store(mix(iota(u32, [span], 0).add(start.cast(u32)), seed));
+      out
+        .at(slice(start, span))
+        .store(mix(iota(u32, [span], { axis: 0 }).add(start.cast(u32)), seed));
     },
   );
 

@@ -46,7 +46,7 @@ const entries = functions.map((fn) => {
     },
     ({ i, base, out }) => {
       const start = i.mul(block);
-      const bits = iota(u32, [block], 0).add(base).add(start.cast(u32));
+      const bits = iota(u32, [block], { axis: 0 }).add(base).add(start.cast(u32));
       const x: Tile<"f32"> = bits.bitcast(f32);
       out.at(slice(start, block)).store(x[fn]());
     },

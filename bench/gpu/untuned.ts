@@ -142,7 +142,7 @@ const numbers = kernel(
   },
   ({ i, seed: from, out }) => {
     const begin = i.mul(span);
-    let mixed = iota(u32, [span], 0).add(begin.cast(u32)).mul(0x9e3779b9).xor(from);
+    let mixed = iota(u32, [span], { axis: 0 }).add(begin.cast(u32)).mul(0x9e3779b9).xor(from);
     mixed = mixed.xor(mixed.shr(16)).mul(0x85ebca6b);
     mixed = mixed.xor(mixed.shr(13)).mul(0xc2b2ae35);
     const value = mixed

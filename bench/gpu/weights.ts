@@ -25,7 +25,7 @@ const plain = Array.from({ length: sets }, (_, seed) =>
 
 /** Weights in a format: stored, the product that takes them, and the weights that they stand for. */
 function weightsOf<D extends WeightFormat>(dtype: DType<D>) {
-  const spec = quantized(dtype, [dim("k"), dim("n")], { group, scale: bf16 });
+  const spec = quantized(dtype, [dim("k"), dim("n")], { groupSize: group, scale: bf16 });
   const stored = plain.map((x) => {
     const b = device.allocate(dtype, [n, k]);
     const bScale = device.allocate(bf16, [k / group, n]);

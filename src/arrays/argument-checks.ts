@@ -1,6 +1,6 @@
 /** What arguments of the functions on arrays are, where several files check them. */
 import type { ArgumentKind } from "../support/checked-call.ts";
-import { checkedCall, isListOf, isWhole } from "../support/checked-call.ts";
+import { checkedCall, fieldsOf, isListOf, isWhole } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import { NDArray } from "./array.ts";
 
@@ -57,6 +57,17 @@ export function options(
     },
   };
 }
+
+/** An axis by name, where there is a usual one. */
+export const axisOption = options("{ axis }, an axis", { axis: Number.isSafeInteger });
+
+/** An axis by name that has to be given. */
+export const requiredAxis: ArgumentKind = {
+  expected: "{ axis }, an axis",
+  holds: (value) => value !== undefined && axisOption.holds(value, []) && isGiven(value),
+};
+
+const isGiven = (value: unknown): boolean => fieldsOf(value, ["axis"])["axis"] !== undefined;
 
 export const isFlag = (value: unknown): boolean => typeof value === "boolean";
 export const isNumber = (value: unknown): boolean => typeof value === "number";

@@ -74,7 +74,7 @@ describe("arrays", () => {
       [2, 5],
     ]);
     expect(await slice(x, [null, [1, -1]]).values()).toEqual([[1], [4]]);
-    expect(await concatenate([x, flip(x, 1)], 1).values()).toEqual([
+    expect(await concatenate([x, flip(x, { axis: 1 })], { axis: 1 }).values()).toEqual([
       [0, 1, 2, 2, 1, 0],
       [3, 4, 5, 5, 4, 3],
     ]);
@@ -98,7 +98,7 @@ describe("arrays", () => {
       "f64",
     );
     expect(await max(x, { axis: 1 }).values()).toEqual([5, 7]);
-    expect(await argmax(x, 1).values()).toEqual([1, 0]);
+    expect(await argmax(x, { axis: 1 }).values()).toEqual([1, 0]);
     expect(await argmax(x).values()).toBe(3);
     expect(await mean(x, { axis: 0, keepDims: true }).values()).toEqual([[4, 6, 2.5]]);
     expect(await matmul(x, transpose(x)).values()).toEqual([
@@ -294,7 +294,7 @@ describe("mistakes", () => {
     ["TW9304", () => add(x, zeros([3], "f64"))],
     ["TW9305", () => add(x as NDArray, zeros([4], "i32") as NDArray)],
     ["TW9306", () => array([[1, 2], [3]])],
-    ["TW9307", () => flip(x, 1)],
+    ["TW9307", () => flip(x, { axis: 1 })],
     ["TW9313", () => vmap((y: F64, z: F64) => add(y, z))(x, zeros([5], "f64"))],
     ["TW9308", () => einsum("ij,jk->ik", x, x)],
     ["TW9309", () => jit(async (y: F64) => y)(x)],

@@ -47,7 +47,7 @@ function logWeights([q, k]: Operands, { causal, scale }: Settled) {
     widened(k),
   );
   const scores = mul(products, scale);
-  const isSeen = greaterEqual(iota(shape, 3, "i32"), iota(shape, 4, "i32"));
+  const isSeen = greaterEqual(iota(shape, "i32", { axis: 3 }), iota(shape, "i32", { axis: 4 }));
   const seen = causal ? where(isSeen, scores, -Infinity) : scores;
   return { seen, sums: logsumexp(seen, { axis: -1, keepDims: true }) };
 }

@@ -1,9 +1,17 @@
 /** The functions of `nn` as programs call them, with what their arguments are. */
 import type { ArgumentKind } from "../support/checked-call.ts";
-import { fieldsOf, isListOf, isWhole, optional } from "../support/checked-call.ts";
+import { fieldsOf, isListOf, isWhole } from "../support/checked-call.ts";
 import * as attending from "./attention.ts";
-import { array, axis, checked, isArray, isFlag, isNumber, isPairs } from "./argument-checks.ts";
-import { number, options, shape, tree } from "./argument-checks.ts";
+import {
+  array,
+  axisOption,
+  checked,
+  isArray,
+  isFlag,
+  isNumber,
+  isPairs,
+} from "./argument-checks.ts";
+import { options, shape, tree } from "./argument-checks.ts";
 import * as nn from "./nn.ts";
 import { flatten } from "./tree.ts";
 import * as windows from "./windows.ts";
@@ -12,7 +20,7 @@ export type { AttentionOptions } from "./attention.ts";
 export type * from "./nn.ts";
 export type { ConvOptions, Padding, PerAxis, PoolOptions } from "./windows.ts";
 
-const optionNames = ["rate", "firstDecay", "secondDecay", "epsilon", "weightDecay"];
+const optionNames = ["learningRate", "beta1", "beta2", "epsilon", "weightDecay"];
 
 const adamOptions = options(
   `{ ${optionNames.join(", ")} }, numbers all`,
@@ -66,6 +74,13 @@ const windowOptions = (...names: readonly string[]): ArgumentKind =>
     { ...Object.fromEntries(names.map((name) => [name, isPerAxis])), padding: isPadding },
   );
 
+const sgdOptions: ArgumentKind = {
+  expected: "{ learningRate }, a number",
+  holds: (value) =>
+    fieldsOf(value, ["learningRate"])["learningRate"] !== undefined &&
+    options("", { learningRate: isNumber }).holds(value, []),
+};
+
 const epsilonOption = options("{ epsilon }, a number", { epsilon: isNumber });
 
 /** The convolution of an array [batch, ...space, channels] with a kernel, over any number of axes of space. */
@@ -101,7 +116,7 @@ export const silu = checked("nn.silu", [array], nn.silu);
 /** log(1 + exp(x)), without overflow. */
 export const softplus = checked("nn.softplus", [array], nn.softplus);
 /** The logarithm of softmax along an axis, the last by default, without overflow. */
-export const logSoftmax = checked("nn.logSoftmax", [array, optional(axis)], nn.logSoftmax);
+export const logSoftmax = checked("nn.logSoftmax", [array, axisOption], nn.logSoftmax);
 /**
  * Batch normalization: the last axis with mean 0 and variance 1 over all others, then scaled and shifted; and the mean
  * and variance of this batch.
@@ -114,13 +129,13 @@ export const batchNorm = checked(
 /** Layer normalization: each row of the last axis with mean 0 and variance 1, then scaled and shifted. */
 export const layerNorm = checked(
   "nn.layerNorm",
-  [array, array, array, optional(number)],
+  [array, array, array, epsilonOption],
   nn.layerNorm,
 );
 /** The mean cross-entropy of logits with integer labels; NaN where a label is no class. */
 export const crossEntropy = checked("nn.crossEntropy", [array, labels], nn.crossEntropy);
 /** The parameters after one step of stochastic gradient descent. */
-export const sgd = checked("nn.sgd", [parameters, likewise, number], nn.sgd);
+export const sgd = checked("nn.sgd", [parameters, likewise, sgdOptions], nn.sgd);
 /**
  * The parameters and the state after one step of AdamW (Adam with decoupled weight decay). The step of a new state is
  * 0.

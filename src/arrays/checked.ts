@@ -9,14 +9,14 @@ import { isHostArray } from "../formats/hostarray.ts";
 import {
   array,
   axis,
+  axisOption,
   checked,
   count,
   isArray,
   isFlag,
   isPairs,
-  number,
 } from "./argument-checks.ts";
-import { options, shape, tree } from "./argument-checks.ts";
+import { number, options, requiredAxis, shape, tree } from "./argument-checks.ts";
 import * as functions from "./functions.ts";
 import * as indexing from "./indexing.ts";
 import * as ordering from "./ordering.ts";
@@ -215,14 +215,14 @@ export const all = checked("all", [truths, reduceOptions], reductions.all);
  * The index of the largest element along an axis, the first of equal ones; NaN counts as the largest. Without an axis,
  * the index into the flattened array.
  */
-export const argmax = checked("argmax", [array, optional(axis)], reductions.argmax);
+export const argmax = checked("argmax", [array, axisOption], reductions.argmax);
 /**
  * The index of the smallest element along an axis, the first of equal ones; NaN counts as the smallest. Without an
  * axis, the index into the flattened array.
  */
-export const argmin = checked("argmin", [array, optional(axis)], reductions.argmin);
+export const argmin = checked("argmin", [array, axisOption], reductions.argmin);
 /** exp(x) / sum(exp(x)) along an axis, the last by default, without overflow. */
-export const softmax = checked("softmax", [array, optional(axis)], reductions.softmax);
+export const softmax = checked("softmax", [array, axisOption], reductions.softmax);
 /**
  * The product of two matrices, or of batches of them: [..., m, k] and [..., k, n] give [..., m, n].
  *
@@ -291,12 +291,15 @@ export const iota = checked(
   "iota",
   [
     shape,
-    {
-      expected: "an axis of the shape",
-      holds: (value, [extents]) =>
-        shape.holds(extents, []) && isWhole(0, (extents as readonly number[]).length - 1)(value),
-    },
     dtype,
+    {
+      expected: "{ axis }, an axis of the shape",
+      holds: (value, [extents]) => {
+        const rank = shape.holds(extents, []) ? (extents as readonly number[]).length : 0;
+        const { axis: along } = fieldsOf(value, ["axis"]);
+        return requiredAxis.holds(value, []) && isWhole(-rank, rank - 1)(along);
+      },
+    },
   ],
   shapes.iota,
 );
@@ -305,13 +308,13 @@ export const reshape = checked("reshape", [array, openShape], shapes.reshape);
 /** The array with its axes in another order; reversed unless an order is given. */
 export const transpose = checked("transpose", [array, optional(axes)], shapes.transpose);
 /** The elements in reverse order along an axis, the first by default. */
-export const flip = checked("flip", [array, optional(axis)], shapes.flip);
+export const flip = checked("flip", [array, axisOption], shapes.flip);
 /** Arrays joined along an axis that they have, the first by default. */
-export const concatenate = checked("concatenate", [arrays, optional(axis)], shapes.concatenate);
+export const concatenate = checked("concatenate", [arrays, axisOption], shapes.concatenate);
 /** Arrays of one shape joined along a new axis, the first by default. */
-export const stack = checked("stack", [arrays, optional(axis)], shapes.stack);
+export const stack = checked("stack", [arrays, axisOption], shapes.stack);
 /** The array with a new axis of extent 1 at a place. */
-export const expandDims = checked("expandDims", [array, axis], shapes.expandDims);
+export const expandDims = checked("expandDims", [array, requiredAxis], shapes.expandDims);
 const isRange = (range: unknown): boolean =>
   isListOf(Number.isSafeInteger)(range) && isWhole(2, 3)((range as readonly unknown[]).length);
 /**
@@ -337,7 +340,7 @@ export const slice = checked(
   shapes.slice,
 );
 /** The array without axes of extent 1: one of them, or all. */
-export const squeeze = checked("squeeze", [array, optional(axis)], shapes.squeeze);
+export const squeeze = checked("squeeze", [array, axisOption], shapes.squeeze);
 /** Rows of the first axis at the given indices, which are clamped to those that exist. An embedding lookup. */
 export const take = checked("take", [array, array], shapes.take);
 /** 1 at each index and 0 elsewhere, along a new last axis of `count` elements. */
@@ -401,7 +404,7 @@ export const dynamicUpdateSlice = checked(
 /** For each place of the indices, the element at that index along an axis, the last by default, as NumPy's `take_along_axis`. */
 export const takeAlongAxis = checked(
   "takeAlongAxis",
-  [array, indices, optional(axis)],
+  [array, indices, axisOption],
   indexing.takeAlongAxis,
 );
 /** The array with updates added to the rows that indices name; those of equal indices add up, and those out of range are dropped. */

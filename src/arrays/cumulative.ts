@@ -84,10 +84,14 @@ function along(x: NDArray, axis: number, range: Range): NDArray {
 function interleaved(even: NDArray, odd: NDArray, axis: number): NDArray {
   const count = odd.shape[axis] ?? 0;
   const shape = odd.shape.map((extent, each) => (each === axis ? 2 * extent : extent));
-  const pairs = [along(even, axis, [0, count]), odd].map((each) => expandDims(each, axis + 1));
-  const mixed = reshape(concatenate(pairs, axis + 1), shape);
+  const pairs = [along(even, axis, [0, count]), odd].map((each) =>
+    expandDims(each, { axis: axis + 1 }),
+  );
+  const mixed = reshape(concatenate(pairs, { axis: axis + 1 }), shape);
   const length = even.shape[axis] ?? 0;
-  return length === count ? mixed : concatenate([mixed, along(even, axis, [count, length])], axis);
+  return length === count
+    ? mixed
+    : concatenate([mixed, along(even, axis, [count, length])], { axis });
 }
 
 /** Every element along an axis combined with all before it, by a function of two trees of arrays like `xs`, which must be associative. */
@@ -112,13 +116,13 @@ export function associativeScan<T>(
     const half = Math.floor(length / 2);
     const odd = scanned(combine(cut(all, [0, 2 * half, 2]), cut(all, [1, length, 2])));
     const first = cut(all, [0, 1]);
-    if (length === 2) return first.map((each, i) => concatenate([each, odd[i] ?? each], axis));
+    if (length === 2) return first.map((each, i) => concatenate([each, odd[i] ?? each], { axis }));
     const rest = combine(cut(odd, [0, Math.ceil(length / 2) - 1]), cut(all, [2, length, 2]));
     return first.map((each, i) =>
-      interleaved(concatenate([each, rest[i] ?? each], axis), odd[i] ?? each, axis),
+      interleaved(concatenate([each, rest[i] ?? each], { axis }), odd[i] ?? each, axis),
     );
   };
   if (options.reverse !== true) return rebuild(xs, scanned(leaves));
-  const turned = scanned(leaves.map((each) => flip(each, axis)));
-  return mapTree(xs, (_, i) => flip(turned[i] as NDArray, axis));
+  const turned = scanned(leaves.map((each) => flip(each, { axis })));
+  return mapTree(xs, (_, i) => flip(turned[i] as NDArray, { axis }));
 }

@@ -9,6 +9,7 @@ import { NDArray, recordAll, recordWith, typeOfArray } from "./array.ts";
 import { full, one } from "./functions.ts";
 import { requireNumber, requireOneDtype } from "./dtype-checks.ts";
 import { axisOf, reshape } from "./shapes.ts";
+import type { AxisOption } from "./shapes.ts";
 
 /** Where a slice begins along an axis: a number, or an array without axes. */
 export type Start = number | NDArray<"i32">;
@@ -51,7 +52,7 @@ export function dynamicUpdateSlice<D extends DTypeName>(
 export function takeAlongAxis<D extends DTypeName>(
   x: NDArray<D>,
   indices: NDArray<"i32">,
-  axis = -1,
+  { axis = -1 }: AxisOption = {},
 ): NDArray<D> {
   const along = axisOf(axis, x.rank);
   const others = x.shape.map((_, each) => each).filter((each) => each !== along);

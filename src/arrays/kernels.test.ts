@@ -177,7 +177,7 @@ const even = copying(
 const made = copying("made", {}, { y: vector, z: arraySpec(f32, [n, n]) });
 const packed = copying("packed", { x: arraySpec(i8, [n]) }, { y: arraySpec(i8, [n]) });
 
-const twice = (a: F32): F32 => stack([a, a], 1);
+const twice = (a: F32): F32 => stack([a, a], { axis: 1 });
 
 /** A kernel that is called with what it does not take, or means what it does not make; how that is told. */
 interface Disagreement {

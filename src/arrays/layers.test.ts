@@ -233,11 +233,11 @@ describe("order", () => {
   });
 
   test("extremes, of integers and NaN too", async () => {
-    expect(await argmax(x, 1).values()).toEqual([1, 2]);
-    expect(await argmin(x, -1).values()).toEqual([1, 3]);
+    expect(await argmax(x, { axis: 1 }).values()).toEqual([1, 2]);
+    expect(await argmin(x, { axis: -1 }).values()).toEqual([1, 3]);
     expect(await max(array([-4, -9], "i32")).values()).toBe(-4);
     expect(await min(array([4, 9], "u8")).values()).toBe(4);
-    expect(await argmin(array([4, 2, 2], "i32"), 0).values()).toBe(1);
+    expect(await argmin(array([4, 2, 2], "i32"), { axis: 0 }).values()).toBe(1);
     expect(await any(greater(x, 6), { axis: 1 }).values()).toEqual([false, true]);
     expect(await all(greater(array([1, 2]), 0)).values()).toBe(true);
     expect(await clip(array([-3, 0.5, 9], "f64"), -1, 2).values()).toEqual([-1, 0.5, 2]);
@@ -307,7 +307,7 @@ describe("running combinations", () => {
 });
 
 function row(x: F64, at: number): F64 {
-  return squeeze(dynamicSlice(x, [at, 0, 0], [1, 2, 2]), 0);
+  return squeeze(dynamicSlice(x, [at, 0, 0], [1, 2, 2]), { axis: 0 });
 }
 
 describe("indexing", () => {
@@ -328,7 +328,7 @@ describe("indexing", () => {
       [7, 8],
     ]);
     expect(await takeAlongAxis(x, array([[1], [0], [5]], "i32")).values()).toEqual([[2], [3], [6]]);
-    expect(await takeAlongAxis(x, array([[2, 0]], "i32"), 0).values()).toEqual([[5, 2]]);
+    expect(await takeAlongAxis(x, array([[2, 0]], "i32"), { axis: 0 }).values()).toEqual([[5, 2]]);
   });
 
   test("rows are added to and replaced", async () => {
@@ -363,7 +363,7 @@ describe("indexing", () => {
     expect(await pad(array([1, 2], "f64"), [[1, 2]], 9).values()).toEqual([9, 1, 2, 9, 9]);
     expect(await pad(array([1, 2, 3], "f64"), [[-1, 0]]).values()).toEqual([2, 3]);
     expect(squeeze(zeros([1, 3, 1])).shape).toEqual([3]);
-    expect(squeeze(zeros([1, 3, 1]), -1).shape).toEqual([1, 3]);
+    expect(squeeze(zeros([1, 3, 1]), { axis: -1 }).shape).toEqual([1, 3]);
   });
 });
 

@@ -35,7 +35,7 @@ describe("layers", () => {
     for (const label of [3, -1])
       expect(await nn.crossEntropy(logits, array([label, 0], "i32")).values()).toBeNaN();
     const row = (await nn
-      .layerNorm(logits, full([3], 2, "f64"), full([3], 1, "f64"), 0)
+      .layerNorm(logits, full([3], 2, "f64"), full([3], 1, "f64"), { epsilon: 0 })
       .values()) as number[][];
     expect(row[0]?.[1]).toBeCloseTo(1, 12);
     expect(row[0]?.[2]).toBeCloseTo(1 + 2 * Math.sqrt(1.5), 12);
@@ -51,7 +51,7 @@ describe("optimisers", () => {
     const w = array([2], "f64");
     const g = array([0.5], "f64");
     const state = { step: zeros([]), first: zeros([1], "f64"), second: zeros([1], "f64") };
-    const [next, after] = nn.adamw(w, g, state, { rate: 0.1, weightDecay: 0.01 });
+    const [next, after] = nn.adamw(w, g, state, { learningRate: 0.1, weightDecay: 0.01 });
     // After one step both moments, corrected, are g and g²; the corrections are counted in f32.
     const expected = 2 - 0.1 * (0.5 / (0.5 + 1e-8) + 0.02);
     expect(((await next.values()) as number[])[0]).toBeCloseTo(expected, 5);
@@ -70,7 +70,7 @@ describe("optimisers", () => {
     };
     const step = jit((p: { w1: F32; w2: F32 }) => {
       const [value, gradient] = valueAndGrad(loss)(p);
-      return { value, next: nn.sgd(p, gradient, 0.05) };
+      return { value, next: nn.sgd(p, gradient, { learningRate: 0.05 }) };
     });
     let parameters = {
       w1: mul(random.normal(k1, [4, 8]), 0.5),

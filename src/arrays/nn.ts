@@ -23,6 +23,7 @@ import {
 } from "./functions.ts";
 import { logsumexp, mean, sum, variance } from "./reductions.ts";
 import { oneHot } from "./shapes.ts";
+import type { AxisOption } from "./shapes.ts";
 import { flatten, mapTree, rebuild } from "./tree.ts";
 
 /** The larger of x and 0. Its derivative at 0 is 0, as in other libraries, where that of `maximum` is a half. */
@@ -46,12 +47,15 @@ export function softplus<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
 }
 
 /** The logarithm of softmax, without overflow. */
-export function logSoftmax<D extends DTypeName>(x: NDArray<D>, axis = -1): NDArray<D> {
+export function logSoftmax<D extends DTypeName>(
+  x: NDArray<D>,
+  { axis = -1 }: AxisOption = {},
+): NDArray<D> {
   return sub(x, logsumexp(x, { axis, keepDims: true }));
 }
 
-/** Options of `nn.batchNorm`. */
-export interface BatchNormOptions {
+/** Options of `nn.batchNorm` and `nn.layerNorm`. */
+export interface NormOptions {
   /** Added to the variance, so that nothing is divided by 0. */
   readonly epsilon?: number;
 }
@@ -61,7 +65,7 @@ export function batchNorm<D extends DTypeName>(
   x: NDArray<D>,
   scale: NDArray<D>,
   offset: NDArray<D>,
-  { epsilon = 1e-5 }: BatchNormOptions = {},
+  { epsilon = 1e-5 }: NormOptions = {},
 ): readonly [normal: NDArray<D>, mean: NDArray<D>, variance: NDArray<D>] {
   const axis = x.shape.slice(0, -1).map((_, each) => each);
   const [middle, spread] = [mean(x, { axis }), variance(x, { axis })];
@@ -74,7 +78,7 @@ export function layerNorm<D extends DTypeName>(
   x: NDArray<D>,
   scale: NDArray<D>,
   offset: NDArray<D>,
-  epsilon = 1e-5,
+  { epsilon = 1e-5 }: NormOptions = {},
 ): NDArray<D> {
   const centred = sub(x, mean(x, { axis: -1, keepDims: true }));
   const spread = rsqrt(add(variance(x, { axis: -1, keepDims: true }), epsilon));
@@ -95,10 +99,16 @@ export function crossEntropy<D extends DTypeName>(
   return neg(mean(sub(known, logsumexp(logits, { axis: -1 }))));
 }
 
+/** Options of `nn.sgd`. */
+export interface SgdOptions {
+  /** How far a step goes along the gradient. */
+  readonly learningRate: number;
+}
+
 /** Parameters one step down the gradient. */
-export function sgd<P>(parameters: P, gradients: P, rate: number): P {
+export function sgd<P>(parameters: P, gradients: P, { learningRate }: SgdOptions): P {
   const { leaves } = flatten(gradients);
-  return mapTree(parameters, (leaf, i) => sub(leaf, mul(leaves[i] ?? leaf, rate)));
+  return mapTree(parameters, (leaf, i) => sub(leaf, mul(leaves[i] ?? leaf, learningRate)));
 }
 
 /** What `nn.adamw` keeps from step to step: the number of steps and both moments. */
@@ -114,11 +124,11 @@ export interface AdamState<P> {
 /** Hyperparameters of `nn.adamw`. */
 export interface AdamOptions {
   /** The learning rate. */
-  readonly rate?: number;
+  readonly learningRate?: number;
   /** β₁, the decay of the mean of the gradients. */
-  readonly firstDecay?: number;
+  readonly beta1?: number;
   /** β₂, the decay of the mean of their squares. */
-  readonly secondDecay?: number;
+  readonly beta2?: number;
   /** Added to the root of the second moment, so that nothing is divided by 0. */
   readonly epsilon?: number;
   /** How much of the parameters each step takes off, apart from the gradient. */
@@ -132,23 +142,23 @@ export function adamw<P>(
   state: AdamState<P>,
   options: AdamOptions = {},
 ): readonly [P, AdamState<P>] {
-  const { rate = 1e-3, firstDecay = 0.9, secondDecay = 0.999 } = options;
+  const { learningRate = 1e-3, beta1 = 0.9, beta2 = 0.999 } = options;
   const { epsilon = 1e-8, weightDecay = 0 } = options;
   const step = add(state.step, 1);
   const grads = flatten(gradients).leaves;
   const moment = (before: P, decay: number, of: (gradient: NDArray) => NDArray): P =>
     mapTree(before, (leaf, i) => add(mul(leaf, decay), mul(of(grads[i] ?? leaf), 1 - decay)));
-  const first = moment(state.first, firstDecay, (gradient) => gradient);
-  const second = moment(state.second, secondDecay, (gradient) => mul(gradient, gradient));
+  const first = moment(state.first, beta1, (gradient) => gradient);
+  const second = moment(state.second, beta2, (gradient) => mul(gradient, gradient));
   const bias = (decay: number): NDArray => sub(1, powerOf(decay, step));
   const firsts = flatten(first).leaves;
   const seconds = flatten(second).leaves;
   const leaves = flatten(parameters).leaves.map((leaf, i) => {
     const corrected = (of: NDArray | undefined, decay: number): NDArray =>
       div(of ?? leaf, astype(bias(decay), leaf.dtype));
-    const root = add(sqrt(corrected(seconds[i], secondDecay)), epsilon);
-    const change = div(corrected(firsts[i], firstDecay), root);
-    return sub(leaf, mul(add(change, mul(leaf, weightDecay)), rate));
+    const root = add(sqrt(corrected(seconds[i], beta2)), epsilon);
+    const change = div(corrected(firsts[i], beta1), root);
+    return sub(leaf, mul(add(change, mul(leaf, weightDecay)), learningRate));
   });
   return [rebuild(parameters, leaves), { step, first, second }];
 }

@@ -49,7 +49,7 @@ export function sort<D extends DTypeName>(x: NDArray<D>, options: SortOptions = 
 
 /** The indices along the axis that put it in order. */
 export function argsort(x: NDArray, options: SortOptions = {}): NDArray<"i32"> {
-  const places = iota(x.shape, axisOf(options.axis ?? -1, x.rank), "i32");
+  const places = iota(x.shape, "i32", { axis: axisOf(options.axis ?? -1, x.rank) });
   const [, value] = sorted([x, places], options);
   return new NDArray<"i32">(value as GraphValue);
 }

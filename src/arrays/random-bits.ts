@@ -64,7 +64,7 @@ function threefry(seed: Key, x0: Words, x1: Words): readonly [Words, Words] {
 
 /** The hashes of the numbers 0, 1, …; arrays have fewer than 2^32 elements. */
 function hashes(seed: Key, count: number): readonly [Words, Words] {
-  const low = iota([count], 0, "u32");
+  const low = iota([count], "u32", { axis: 0 });
   return threefry(seed, zeros([count], "u32"), low);
 }
 
@@ -112,7 +112,7 @@ export function split(seed: Key): readonly [Key, Key];
 export function split(seed: Key, count?: number): readonly Key[];
 export function split(seed: Key, count = 2): readonly Key[] {
   const columns = halves(seed).flatMap((half) => hashes(half, count));
-  const rows = stack(columns, 1);
+  const rows = stack(columns, { axis: 1 });
   return Array.from({ length: count }, (_, i) =>
     reshape(slice(rows, [[i, i + 1], null]), [columns.length]),
   );

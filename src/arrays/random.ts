@@ -78,7 +78,7 @@ function boxMuller(seed: Key, shape: readonly number[]): NDArray<"f32"> {
   const radius = sqrt(mul(log(u), -2));
   const angle = mul(astype(bitcast(angular, "i32"), "f32"), Math.PI * 2 ** -31);
   const drawn = [mul(radius, cos(angle)), mul(radius, sin(angle))];
-  const all = reshape(stack(drawn, 2), [count * 4]);
+  const all = reshape(stack(drawn, { axis: 2 }), [count * 4]);
   return reshape(slice(all, [[0, sizeOf(shape)]]), shape);
 }
 
@@ -127,14 +127,14 @@ export function gumbel(seed: Key, shape: readonly number[]): NDArray<"f32"> {
 
 /** An index along the last axis, drawn by logits. */
 export function categorical(seed: Key, logits: NDArray<"f32">): NDArray<"i32"> {
-  return argmax(add(logits, gumbel(seed, logits.shape)), -1);
+  return argmax(add(logits, gumbel(seed, logits.shape)), { axis: -1 });
 }
 
 /** 0 … count - 1 in random order. */
 export function permutation(seed: Key, count: number): NDArray<"i32"> {
   const rounds = Math.ceil((3 * Math.log(count)) / Math.log(2 ** 32 - 1));
   let current = seed;
-  let order: GraphValue = iota([count], 0, "i32").value;
+  let order: GraphValue = iota([count], "i32", { axis: 0 }).value;
   for (let round = 0; round < rounds; round++) {
     const [next, own] = split(current);
     if (next === undefined || own === undefined) throw new Error("split gives two keys");

@@ -21,6 +21,7 @@ import {
   where,
 } from "./functions.ts";
 import { countRemedy, requireKind, requireOneDtype } from "./dtype-checks.ts";
+import type { AxisOption } from "./shapes.ts";
 import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
 
 /** Options of `sum`, `max` and the other reductions. */
@@ -120,16 +121,12 @@ export function variance<D extends DTypeName>(
 
 /** The first index of an element that is one of those along an axis. */
 function firstOf(isOne: NDArray<"bool">, axis: number): NDArray<"i32"> {
-  const places = iota(isOne.shape, axis, "i32");
+  const places = iota(isOne.shape, "i32", { axis });
   return min(where(isOne, places, isOne.shape[axis] ?? 0), { axis });
 }
 
 /** Looks along an axis, or at all elements by rows, for an extreme; where nothing is looked for, there may be no elements. */
-function firstExtreme(
-  name: "argmax" | "argmin",
-  x: NDArray,
-  axis: number | undefined,
-): NDArray<"i32"> {
+function firstExtreme(name: "argmax" | "argmin", x: NDArray, { axis }: AxisOption): NDArray<"i32"> {
   const along = axis === undefined ? 0 : axisOf(axis, x.rank);
   const all = axis === undefined ? reshape(x, [-1]) : x;
   const isAsked = all.shape.every((extent, each) => each === along || extent > 0);
@@ -148,13 +145,13 @@ function firstExtreme(
 }
 
 /** The first index of the largest element along an axis, or of all by rows, NaN before all others. */
-export function argmax(x: NDArray, axis?: number): NDArray<"i32"> {
-  return firstExtreme("argmax", x, axis);
+export function argmax(x: NDArray, options: AxisOption = {}): NDArray<"i32"> {
+  return firstExtreme("argmax", x, options);
 }
 
 /** The first index of the smallest element along an axis, or of all by rows, NaN before all others. */
-export function argmin(x: NDArray, axis?: number): NDArray<"i32"> {
-  return firstExtreme("argmin", x, axis);
+export function argmin(x: NDArray, options: AxisOption = {}): NDArray<"i32"> {
+  return firstExtreme("argmin", x, options);
 }
 
 /** Whether an element is the extreme one; an extreme that is NaN is one that compares with nothing. */
@@ -234,8 +231,11 @@ function product<D extends DTypeName>(
 export function matmul<D extends DTypeName>(x: NDArray<D>, y: NDArray<D>): NDArray<D> {
   if (x.rank === 1 && y.rank === 1) return einsum("i,i->", x, y);
   if (x.rank === 1)
-    return reshape(matmul(expandDims(x, 0), y), [...y.shape.slice(0, -2), ...y.shape.slice(-1)]);
-  if (y.rank === 1) return reshape(matmul(x, expandDims(y, 1)), x.shape.slice(0, -1));
+    return reshape(matmul(expandDims(x, { axis: 0 }), y), [
+      ...y.shape.slice(0, -2),
+      ...y.shape.slice(-1),
+    ]);
+  if (y.rank === 1) return reshape(matmul(x, expandDims(y, { axis: 1 })), x.shape.slice(0, -1));
   const batch = "abcdefg".slice(0, Math.max(x.rank, y.rank) - 2);
   const own = (rank: number): string => batch.slice(batch.length - (rank - 2));
   return einsum(`${own(x.rank)}ij,${own(y.rank)}jk->${batch}ik`, x, y);
@@ -266,7 +266,10 @@ export function logsumexp<D extends DTypeName>(
   );
 }
 
-export function softmax<D extends DTypeName>(x: NDArray<D>, axis = -1): NDArray<D> {
+export function softmax<D extends DTypeName>(
+  x: NDArray<D>,
+  { axis = -1 }: AxisOption = {},
+): NDArray<D> {
   const powers = exp(sub(x, shift(x, { axis })));
   // A reciprocal for each sum, and a product for each element: division takes several times as long.
   return mul(powers, div(1, sum(powers, { axis, keepDims: true })));

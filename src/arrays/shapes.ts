@@ -27,6 +27,18 @@ function shapeOf(nested: Nested<Listed>): readonly number[] {
   return [nested.length, ...(first === undefined ? [] : shapeOf(first))];
 }
 
+/** Along which axis an operation goes. */
+export interface AxisOption {
+  /** The axis; a negative one counts from the end. */
+  readonly axis?: number | undefined;
+}
+
+/** The axis of what has no usual one. */
+export interface RequiredAxisOption {
+  /** The axis; a negative one counts from the end. */
+  readonly axis: number;
+}
+
 /** An array of numbers in nested lists, or of a host array. */
 export function array<D extends DTypeName = "f32">(
   data: Nested<Listed> | HostArray<D>,
@@ -98,15 +110,16 @@ export function ones<D extends DTypeName = "f32">(shape: readonly number[], dtyp
 /** 0, 1, … along the last axis of a shape. */
 export function iota<D extends DTypeName>(
   shape: readonly number[],
-  axis: number,
   dtype: D,
+  { axis }: RequiredAxisOption,
 ): NDArray<D> {
   const types = [tensorType(elementOf(dtype), shape)];
-  return one(recordAll("stablehlo.iota", {}, { iota_dimension: axis }, { types }));
+  const along = axisOf(axis, shape.length);
+  return one(recordAll("stablehlo.iota", {}, { iota_dimension: along }, { types }));
 }
 
 export function arange<D extends DTypeName = "i32">(count: number, dtype?: D): NDArray<D> {
-  return iota([count], 0, dtype ?? ("i32" as D));
+  return iota([count], dtype ?? ("i32" as D), { axis: 0 });
 }
 
 /** An axis counted from the end where it is negative. */
@@ -153,27 +166,33 @@ export function transpose<D extends DTypeName>(
   );
 }
 
-export function flip<D extends DTypeName>(x: NDArray<D>, axis = 0): NDArray<D> {
+export function flip<D extends DTypeName>(
+  x: NDArray<D>,
+  { axis = 0 }: AxisOption = {},
+): NDArray<D> {
   const dimensions = [axisOf(axis, x.rank)];
   return one(recordAll("stablehlo.reverse", { operand: x.value }, { dimensions }));
 }
 
 export function concatenate<D extends DTypeName>(
   arrays: readonly NDArray<D>[],
-  axis = 0,
+  { axis = 0 }: AxisOption = {},
 ): NDArray<D> {
   const dimension = axisOf(axis, arrays[0]?.rank ?? 0);
   const inputs = arrays.map(({ value }) => value);
   return one(recordAll("stablehlo.concatenate", { inputs }, { dimension }));
 }
 
-export function expandDims<D extends DTypeName>(x: NDArray<D>, axis: number): NDArray<D> {
+export function expandDims<D extends DTypeName>(
+  x: NDArray<D>,
+  { axis }: RequiredAxisOption,
+): NDArray<D> {
   const place = axisOf(axis, x.rank + 1);
   return reshape(x, [...x.shape.slice(0, place), 1, ...x.shape.slice(place)]);
 }
 
 /** Without axes of extent 1: one that is named, or all of them. */
-export function squeeze<D extends DTypeName>(x: NDArray<D>, axis?: number): NDArray<D> {
+export function squeeze<D extends DTypeName>(x: NDArray<D>, { axis }: AxisOption = {}): NDArray<D> {
   const named = axis === undefined ? undefined : axisOf(axis, x.rank);
   if (named !== undefined && x.shape[named] !== 1)
     throw new TilewrightError({
@@ -190,10 +209,13 @@ export function squeeze<D extends DTypeName>(x: NDArray<D>, axis?: number): NDAr
   );
 }
 
-export function stack<D extends DTypeName>(arrays: readonly NDArray<D>[], axis = 0): NDArray<D> {
+export function stack<D extends DTypeName>(
+  arrays: readonly NDArray<D>[],
+  { axis = 0 }: AxisOption = {},
+): NDArray<D> {
   return concatenate(
-    arrays.map((each) => expandDims(each, axis)),
-    axis,
+    arrays.map((each) => expandDims(each, { axis })),
+    { axis },
   );
 }
 
@@ -268,7 +290,7 @@ export function oneHot<D extends DTypeName = "f32">(
   );
   const hits = recordAll(
     "stablehlo.compare",
-    { lhs: one(spread).value, rhs: iota(shape, shape.length - 1, "i32").value },
+    { lhs: one(spread).value, rhs: iota(shape, "i32", { axis: shape.length - 1 }).value },
     { comparison_direction: "EQ" },
   );
   return astype(one(hits), dtype ?? ("f32" as D));

@@ -117,7 +117,7 @@ const scenarios: { readonly [name: string]: Scenario } = {
   },
   "views with strides": async (device) => {
     const x = await device.zeros(f32, [4, 4]);
-    await device.fill(x.slice(1, 2, 1), 3);
+    await device.fill(x.slice(1, 2, { axis: 1 }), 3);
     await device.copy(x.transpose(), x);
     x.dispose();
   },

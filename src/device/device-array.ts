@@ -13,7 +13,7 @@ import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticCode, RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
-import { optionText } from "../support/options.ts";
+import { optionText, requireKnownOptions } from "../support/options.ts";
 import type { Location, Position } from "../support/location.ts";
 import type { Allocation, Backend } from "./backend.ts";
 import { isContiguous, spanOf } from "./strided-view.ts";
@@ -24,6 +24,12 @@ const disposeSymbol: typeof Symbol.dispose =
   (Symbol.for("Symbol.dispose") as typeof Symbol.dispose);
 
 export { disposeSymbol };
+
+/** Along which axis `slice` takes elements. */
+export interface SliceOptions {
+  /** The first unless told. */
+  readonly axis?: number;
+}
 
 /** An array in a device's memory. Launches take it without copying; `read` brings it to the host. */
 export class DeviceArray<N extends DTypeName = DTypeName> {
@@ -93,7 +99,9 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
    * Elements `start` to `end`, without the last, along an axis, the first unless given: a view, which shares this
    * array's memory.
    */
-  slice(start: number, end?: number, axis = 0): DeviceArray<N> {
+  slice(start: number, end?: number, options: SliceOptions = {}): DeviceArray<N> {
+    requireKnownOptions("slice", options, ["axis"], "TW4025", captureLocation());
+    const { axis = 0 } = options;
     const extent = this.#extent(axis);
     const last = end === undefined ? extent : end;
     const inOrder = [start, last].every(Number.isSafeInteger) && 0 <= start && start <= last;

@@ -26,7 +26,7 @@ const partial = kernel(
       .at(slice(i.mul(span), span))
       .load()
       .mul(factor)
-      .sum(0, { keep: true });
+      .sum({ axis: 0, keepDims: true });
     sums.at(slice(i, 1), slice(0, 1)).store(sum.reshape([1, 1]));
   },
 );
@@ -35,7 +35,7 @@ const partial = kernel(
 const final = kernel(
   { name: "final", inputs: { sums: tensor(f32, [parts]) }, outputs: { total: tensor(f32, [1]) } },
   ({ sums, total }) => {
-    total.store(sums.at(slice(0, 128)).load().sum(0, { keep: true }).reshape([1]));
+    total.store(sums.at(slice(0, 128)).load().sum({ axis: 0, keepDims: true }).reshape([1]));
   },
 );
 

@@ -52,7 +52,7 @@ describe.each(["simulator", "emulator", "gpu"] as const)("on the %s", (name) => 
       [2, 6, 10],
       [3, 7, 11],
     ]);
-    const columns = x.slice(1, 3, 1);
+    const columns = x.slice(1, 3, { axis: 1 });
     expect(await nested(columns)).toEqual([
       [1, 2],
       [5, 6],
@@ -67,7 +67,7 @@ describe.each(["simulator", "emulator", "gpu"] as const)("on the %s", (name) => 
 
   test("what is written to one leaves the elements between as they are", async () => {
     const x = await device.upload(counting);
-    await device.fill(x.slice(1, 2, 1), -1);
+    await device.fill(x.slice(1, 2, { axis: 1 }), -1);
     await device.write(
       x.transpose().slice(2, 4),
       fromNested(f32, [
@@ -87,7 +87,7 @@ describe.each(["simulator", "emulator", "gpu"] as const)("on the %s", (name) => 
       [20, 21, 22],
     ]);
     await device.copy(turned, x.transpose());
-    await device.copy(x.slice(0, 2, 1), x.slice(2, 4, 1));
+    await device.copy(x.slice(0, 2, { axis: 1 }), x.slice(2, 4, { axis: 1 }));
     expect(await nested(x.slice(0, 1))).toEqual([[0, -1, 0, -1]]);
     x.dispose();
     turned.dispose();
@@ -112,7 +112,7 @@ describe.each(["simulator", "emulator", "gpu"] as const)("on the %s", (name) => 
       [-8, -5, -6],
       [-8, 0, 1],
     ]);
-    expect((await failureOf(() => nibbles.slice(1, 2, 1))).code).toBe("TW4025");
+    expect((await failureOf(() => nibbles.slice(1, 2, { axis: 1 }))).code).toBe("TW4025");
     const wide = await device.upload(
       fromNested(i64, [
         [1n, 2n ** 60n],
@@ -157,7 +157,7 @@ describe.each(["simulator", "emulator", "gpu"] as const)("on the %s", (name) => 
           const axis = random.below(3);
           const extent = view.shape[axis] ?? 1;
           const start = random.below(extent);
-          view = view.slice(start, start + 1 + random.below(extent - start), axis);
+          view = view.slice(start, start + 1 + random.below(extent - start), { axis });
           places = (at) => before(at.map((index, each) => (each === axis ? index + start : index)));
         }
       }
@@ -176,8 +176,8 @@ describe.each(["simulator", "emulator", "gpu"] as const)("on the %s", (name) => 
   test("mistakes say what the array has", async () => {
     const x = await device.upload(counting);
     for (const work of [
-      () => x.slice(0, 5, 1),
-      () => x.slice(0, 1, 2),
+      () => x.slice(0, 5, { axis: 1 }),
+      () => x.slice(0, 1, { axis: 2 }),
       () => x.transpose([0, 0]),
       () => x.transpose([0]),
       () => x.transpose().reshape([12]),
@@ -234,7 +234,7 @@ describe.each(["simulator", "emulator"] as const)("kernels on the %s", (name) =>
       [2, 6, 10],
       [3, 7, 11],
     ]);
-    const rows = await device.run(strided([pitch, 1]), { x: x.slice(0, 2, 1) });
+    const rows = await device.run(strided([pitch, 1]), { x: x.slice(0, 2, { axis: 1 }) });
     expect(toNested(rows.out)).toEqual([
       [0, 1],
       [4, 5],

@@ -32,8 +32,8 @@ describe("a report of the library", () => {
   test.each([
     [() => softmax(f32 as never), /TW1033[^]*the dtype f32[^]*write softmax\(\{ x: … \}\)/],
     [() => softmax({ x: i32 as never }), /TW9901[^]*use formats that the message lists/],
-    [() => reduce({ x, axes: [0, -2] }), /TW9902: reduce names an axis twice[^]*\[0, -2\]/],
-    [() => permute({ x, axes: [0, 0] }), /TW9902[^]*found: {4}\[0, 0\]/],
+    [() => reduce({ x, axis: [0, -2] }), /TW9902: reduce names an axis twice[^]*\[0, -2\]/],
+    [() => permute({ x, permutation: [0, 0] }), /TW9902[^]*found: {4}\[0, 0\]/],
     [() => gather({ x: f32 as never, indices: tensor(i32, [1]) }), /TW9902[^]*the dtype f32/],
     [
       () => matmul({ a: tensor(bf16, [3, 4]), b: tensor(bf16, [5, 6]) }),

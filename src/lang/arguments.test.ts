@@ -97,7 +97,7 @@ const kinds: readonly Mistake[] = [
   {
     name: "axis that expand cannot insert",
     code: "TW1008",
-    make: () => trace(({ row }) => row.expand(2)), // <- here
+    make: () => trace(({ row }) => row.expand({ axis: 2 })), // <- here
     expected: "an axis from -2 to 1",
   },
   {
@@ -171,12 +171,12 @@ const kinds: readonly Mistake[] = [
   {
     name: "number among tiles",
     code: "TW1008",
-    make: () => trace(({ row }) => concatenate([row, wrong(1)], 0)), // <- here
+    make: () => trace(({ row }) => concatenate([row, wrong(1)], { axis: 0 })), // <- here
   },
   {
     name: "payload that is no tile",
     code: "TW1008",
-    make: () => trace(({ row }) => row.sortWith(0, [wrong(1) as Tile])), // <- here
+    make: () => trace(({ row }) => row.sortWith([wrong(1) as Tile], { axis: 0 })), // <- here
   },
   {
     name: "tile for the initial sums that is none",

@@ -25,14 +25,14 @@ test("elements are where flip, roll and takeAlong put them", async () => {
   const outputs = Object.fromEntries(names.map((name) => [name, tensor(f32, shape)]));
   const k = kernel({ name: "places", inputs: { x: tensor(f32, shape) }, outputs }, (refs) => {
     const tile = refs.x.load();
-    const places = iota(i32, shape, 1)
-      .mul(iota(i32, shape, 0).add(1))
+    const places = iota(i32, shape, { axis: 1 })
+      .mul(iota(i32, shape, { axis: 0 }).add(1))
       .rem(columns);
-    refs["down"]?.store(flip(tile, 0));
-    refs["right"]?.store(flip(tile, -1));
-    refs["rolled"]?.store(roll(tile, 2, 1));
-    refs["back"]?.store(roll(tile, -4, 0));
-    refs["taken"]?.store(takeAlong(tile, places, 1));
+    refs["down"]?.store(flip(tile, { axis: 0 }));
+    refs["right"]?.store(flip(tile, { axis: -1 }));
+    refs["rolled"]?.store(roll(tile, 2, { axis: 1 }));
+    refs["back"]?.store(roll(tile, -4, { axis: 0 }));
+    refs["taken"]?.store(takeAlong(tile, places, { axis: 1 }));
   });
   const { results, findings } = await runKernel(k, { x });
   expect(findings).toEqual([]);
@@ -59,10 +59,10 @@ test("topK takes the greatest, of equal ones the first; histogram counts", async
     },
     ({ x, values, places, least, counts }) => {
       const tile = x.load();
-      const [found, where] = topK(tile, 3, 1);
+      const [found, where] = topK(tile, 3, { axis: 1 });
       values.store(found);
       places.store(where);
-      least.store(topK(tile, 1, 0, { least: true })[1]);
+      least.store(topK(tile, 1, { axis: 0, least: true })[1]);
       counts.store(histogram(tile.cast(i32), 10));
     },
   );
@@ -82,8 +82,8 @@ test("reductions over several axes", async () => {
       outputs: { middle: tensor(f32, [3]), kept: tensor(f32, [1, 3, 1]) },
     },
     ({ x, middle, kept }) => {
-      middle.store(x.load().sum([0, -1]));
-      kept.store(x.load().max([2, 0], { keep: true }));
+      middle.store(x.load().sum({ axis: [0, -1] }));
+      kept.store(x.load().max({ axis: [2, 0], keepDims: true }));
     },
   );
   const counting = Array.from({ length: 24 }, (_, index) => index);
@@ -100,8 +100,8 @@ test("topK takes NaN for the greatest, and −0 for less than 0", async () => {
   const count = given.length;
   const outputs = { down: tensor(i32, [count]), up: tensor(i32, [count]) };
   const k = kernel({ name: "order", inputs: { x: tensor(f32, [count]) }, outputs }, (refs) => {
-    refs.down.store(topK(refs.x.load(), count, 0)[1]);
-    refs.up.store(topK(refs.x.load(), count, 0, { least: true })[1]);
+    refs.down.store(topK(refs.x.load(), count, { axis: 0 })[1]);
+    refs.up.store(topK(refs.x.load(), count, { axis: 0, least: true })[1]);
   });
   const { results } = await runKernel(k, { x: fromNumbers(f32, [count], given) });
   expect(list(results["down"])).toEqual([1, 6, 8, 7, 0, 4, 3, 2, 5]);
@@ -110,7 +110,7 @@ test("topK takes NaN for the greatest, and −0 for less than 0", async () => {
 
 test("what is outside is reported by the name of the function", async () => {
   const k = kernel({ name: "outside", outputs: { counts: tensor(i32, [4]) } }, ({ counts }) => {
-    counts.store(histogram(iota(i32, [5], 0), 4));
+    counts.store(histogram(iota(i32, [5], { axis: 0 }), 4));
   });
   const { findings } = await runKernel(k, {});
   expect(findings.length).toBe(1);
@@ -124,13 +124,15 @@ test("what functions of several ops record is on the user's line, however deep t
     ({ x, out }) => {
       const tile = x.load();
       const places = tile.cast(i32);
-      const taken = takeAlong(flip(tile, 0), places, 0).add(histogram(places, 8).cast(f32));
+      const taken = takeAlong(flip(tile, { axis: 0 }), places, { axis: 0 }).add(
+        histogram(places, 8).cast(f32),
+      );
       const odd = tile.slice([0, 0], [7, 5]);
-      const all = odd.reduce(add, 0).add(odd.reduce(add, 0, 0).sum());
+      const all = odd.reduce(add, 0).add(odd.reduce(add, 0, { axis: 0 }).sum());
       const run = randomKey(3, { generator: "rbg" })
         .split(2)[1]
         ?.normal(elementRun(0, [64]));
-      out.store(taken.add(odd.scan(add, 0, 1).max().add(all)).add(run?.sum() ?? 0));
+      out.store(taken.add(odd.scan(add, 0, { axis: 1 }).max().add(all)).add(run?.sum() ?? 0));
     },
   );
   const files = new Set<string | undefined>();
@@ -142,39 +144,39 @@ const mistakes: readonly Mistake[] = [
   {
     name: "axis that is not there",
     code: "TW1008",
-    make: () => trace(({ x }) => flip(x.load(), 2)), // <- here
+    make: () => trace(({ x }) => flip(x.load(), { axis: 2 })), // <- here
     message: "the axis of flip must be an axis from -2 to 1",
     found: "2",
   },
   {
     name: "more elements than there are",
     code: "TW1008",
-    make: () => trace(({ x }) => topK(x.load(), 65, 1)), // <- here
+    make: () => trace(({ x }) => topK(x.load(), 65, { axis: 1 })), // <- here
     message: "the count of topK must be a number from 1 to 64",
   },
   {
     name: "traced number of places",
     code: "TW1008",
-    make: () => trace(({ x, i }) => roll(x.load(), i as unknown as number, 0)), // <- here
+    make: () => trace(({ x, i }) => roll(x.load(), i as unknown as number, { axis: 0 })), // <- here
     message: "the places of roll must be a whole number",
     found: "i32",
   },
   {
     name: "window in place of a tile",
     code: "TW1008",
-    make: () => trace(({ x }) => flip(x as never, 0)), // <- here
+    make: () => trace(({ x }) => flip(x as never, { axis: 0 })), // <- here
     message: "what flip takes must be a tile",
   },
   {
     name: "indices of fewer axes",
     code: "TW1008",
-    make: () => trace(({ x }) => takeAlong(x.load(), iota(i32, [8], 0), 0)), // <- here
+    make: () => trace(({ x }) => takeAlong(x.load(), iota(i32, [8], { axis: 0 }), { axis: 0 })), // <- here
     message: "the indices of takeAlong must be a tile of 2 axes",
   },
   {
     name: "no bins",
     code: "TW1008",
-    make: () => trace(() => histogram(iota(i32, [8], 0), 0)), // <- here
+    make: () => trace(() => histogram(iota(i32, [8], { axis: 0 }), 0)), // <- here
     message: "the bins of histogram must be a positive whole number",
   },
   {
@@ -187,26 +189,26 @@ const mistakes: readonly Mistake[] = [
   {
     name: "floats for positions",
     code: "TW1008",
-    make: () => trace(({ x }) => takeAlong(x.load(), x.load() as never, 0)), // <- here
+    make: () => trace(({ x }) => takeAlong(x.load(), x.load() as never, { axis: 0 })), // <- here
     message: "the indices of takeAlong must be a tile of i32 or i64",
   },
   {
     name: "axes that are no numbers",
     code: "TW1008",
-    make: () => trace(({ x }) => x.load().sum(["0"] as never)), // <- here
+    make: () => trace(({ x }) => x.load().sum({ axis: ["0"] as never })), // <- here
     message: "the axis of sum must be a number, or a list of numbers",
   },
   {
     name: "reduction over all axes by name",
     code: "TW1015",
-    make: () => trace(({ x }) => x.load().sum([0, 1])), // <- here
+    make: () => trace(({ x }) => x.load().sum({ axis: [0, 1] })), // <- here
     message: "sum([0, 1]) along all axes leaves no tile",
     remedy: "write sum()",
   },
   {
     name: "an axis twice",
     code: "TW1008",
-    make: () => trace(({ x }) => x.load().sum([0, -2])), // <- here
+    make: () => trace(({ x }) => x.load().sum({ axis: [0, -2] })), // <- here
     message: "the axes of sum must be one or more different axes",
   },
 ];

@@ -3,10 +3,10 @@
  * count them. Elements change lanes through shared memory that the function has for itself; each program thread that
  * runs the code has a part of its own.
  *
- *   takeAlong(tile, indices, 1)     element (i, j) is tile[i, indices[i, j]]
- *   flip(tile, 0)                   row i is row rows − 1 − i
- *   roll(tile, 3, 0)                row i is row (i − 3) mod rows
- *   topK(tile, 8, 1)                the 8 greatest of each row, and where they are
+ *   takeAlong(tile, indices, { axis: 1 })     element (i, j) is tile[i, indices[i, j]]
+ *   flip(tile, { axis: 0 })                   row i is row rows − 1 − i
+ *   roll(tile, 3, { axis: 0 })                row i is row (i − 3) mod rows
+ *   topK(tile, 8, { axis: 1 })                the 8 greatest of each row, and where they are
  *   histogram(values, 16)           how many of the values are 0, 1, … 15
  */
 import { i32, i64 } from "../formats/dtype.ts";
@@ -18,7 +18,7 @@ import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import type { AccessOptions } from "./access.ts";
 import { smem } from "./arguments.ts";
-import { axisFromEnd } from "./axes.ts";
+import { axisFromEnd, axisOption, requireAxisOptions } from "./axes.ts";
 import { scoped } from "./control.ts";
 import { concatenate, full, iota } from "./create.ts";
 import type { TileIndex } from "./picked-ref.ts";
@@ -26,6 +26,7 @@ import type { Ref } from "./ref.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { threadIndex } from "./sync.ts";
 import { Tile } from "./tile.ts";
+import type { AxisOption } from "./tile.ts";
 import { activeTrace, emit, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { useValue, wrongKind } from "./traced.ts";
@@ -84,19 +85,19 @@ function requireAxis(label: string, tile: Tile, axis: unknown, location: Locatio
 export function takeAlong<D extends DTypeName>(
   tile: Tile<D>,
   indices: TileIndex,
-  axis: number,
+  options: AxisOption,
 ): Tile<D> {
   const location = captureLocation();
   requireTile("takeAlong", tile, location);
   requireIndices("the indices of takeAlong", indices, location);
-  const own = requireAxis("takeAlong", tile, axis, location);
+  const own = requireAxis("takeAlong", tile, axisOption("takeAlong", options, location), location);
   const { shape } = tile;
   if (indices.shape.length !== shape.length)
     wrongKind("the indices of takeAlong", `a tile of ${shape.length} axes`, indices, location);
   const positions = shape.map((extent, each): TileIndex => {
     if (each === own) return indices;
     const ones = shape.map((_, other) => (other === each ? extent : 1));
-    return iota(i32, ones, each);
+    return iota(i32, ones, { axis: each });
   });
   return withBuffer("takeAlong_tile", tile.dtype, shape, location, (buffer) => {
     buffer.store(tile);
@@ -105,15 +106,15 @@ export function takeAlong<D extends DTypeName>(
 }
 
 /** The tile turned around along an axis. */
-export function flip<D extends DTypeName>(tile: Tile<D>, axis: number): Tile<D> {
+export function flip<D extends DTypeName>(tile: Tile<D>, options: AxisOption): Tile<D> {
   const location = captureLocation();
   requireTile("flip", tile, location);
-  const own = requireAxis("flip", tile, axis, location);
+  const own = requireAxis("flip", tile, axisOption("flip", options, location), location);
   const extent = tile.shape[own] ?? 1;
   return withBuffer("flip_tile", tile.dtype, tile.shape, location, (buffer) => {
     buffer.store(tile);
     const before = tile.shape.slice(0, own).map(() => all);
-    const turned = iota(i32, [extent], 0)
+    const turned = iota(i32, [extent], { axis: 0 })
       .neg()
       .add(extent - 1);
     return buffer.at(...before, turned).load();
@@ -121,10 +122,10 @@ export function flip<D extends DTypeName>(tile: Tile<D>, axis: number): Tile<D> 
 }
 
 /** Each element moved `by` places on along an axis; what leaves at the end comes in at the start. */
-export function roll<D extends DTypeName>(tile: Tile<D>, by: number, axis: number): Tile<D> {
+export function roll<D extends DTypeName>(tile: Tile<D>, by: number, options: AxisOption): Tile<D> {
   const location = captureLocation();
   requireTile("roll", tile, location);
-  const own = requireAxis("roll", tile, axis, location);
+  const own = requireAxis("roll", tile, axisOption("roll", options, location), location);
   if (!Number.isSafeInteger(by)) wrongKind("the places of roll", "a whole number", by, location);
   const extent = tile.shape[own] ?? 1;
   const first = ((-by % extent) + extent) % extent;
@@ -134,11 +135,13 @@ export function roll<D extends DTypeName>(tile: Tile<D>, by: number, axis: numbe
       tile.shape.map((_, each) => (each === own ? start : 0)),
       tile.shape.with(own, size),
     );
-  return concatenate([part(first, extent - first), part(0, first)], own);
+  return concatenate([part(first, extent - first), part(0, first)], { axis: own });
 }
 
-/** Which elements `topK` picks. */
+/** Along which axis `topK` looks, and which elements it picks. */
 export interface TopKOptions {
+  /** The axis; a negative one counts from the end. */
+  readonly axis: number;
   /** The least ones, from the least on. */
   readonly least?: boolean;
 }
@@ -150,13 +153,12 @@ export interface TopKOptions {
 export function topK<D extends DTypeName>(
   tile: Tile<D>,
   count: number,
-  axis: number,
-  options: TopKOptions = {},
+  options: TopKOptions,
 ): readonly [Tile<D>, Tile<"i32">] {
   const location = captureLocation();
   requireTile("topK", tile, location);
-  requireKnownOptions("topK", options, ["least"], "TW1033", location);
-  const own = requireAxis("topK", tile, axis, location);
+  requireAxisOptions("topK", options, ["axis", "least"], location);
+  const own = requireAxis("topK", tile, options.axis, location);
   const extent = tile.shape[own] ?? 1;
   if (!isPositiveInteger(count) || count > extent)
     wrongKind("the count of topK", `a number from 1 to ${extent}`, count, location);

@@ -6,11 +6,39 @@
 import { shapeText } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
+import { optionText, requireKnownOptions } from "../support/options.ts";
 import { wrongKind } from "./traced.ts";
 
 /** The axis counted from 0; one that does not exist stays as it is, for inference to refuse. */
 export function axisFromEnd(axis: number, rank: number): number {
   return Number.isInteger(axis) && axis < 0 && axis >= -rank ? axis + rank : axis;
+}
+
+/** Options of which `axis` is one, as `{ axis: 1 }`; an axis that stands by itself is refused with the option. */
+export function requireAxisOptions(
+  method: string,
+  options: unknown,
+  known: readonly string[],
+  location: Location,
+): void {
+  if (typeof options !== "number" && !Array.isArray(options)) {
+    requireKnownOptions(method, options, known, "TW1033", location);
+    return;
+  }
+  throw new TilewrightError({
+    code: "TW1033",
+    message: `the axis of ${method} is an option`,
+    location,
+    expected: `{ ${known.join(", ")} }`,
+    found: optionText(options),
+    remedy: `write { axis: ${Array.isArray(options) ? `[${options.join(", ")}]` : options} }`,
+  });
+}
+
+/** The axis of an operation that has no other options. */
+export function axisOption(method: string, options: unknown, location: Location): number {
+  requireAxisOptions(method, options, ["axis"], location);
+  return (options as { readonly axis: number }).axis;
 }
 
 /** A tile has at least one axis, so that the only one, or all of them, cannot be reduced away. */
@@ -19,7 +47,7 @@ export function requireOtherAxis(
   shape: readonly number[],
   axes: readonly number[],
   location: Location,
-  hasKeep = true,
+  hasKeepDims = true,
 ): void {
   for (const axis of axes)
     if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
@@ -33,10 +61,10 @@ export function requireOtherAxis(
   const ones = shape.map(() => 1);
   throw new TilewrightError({
     code: "TW1015",
-    message: `${method}(${axis}) along ${which} leaves no tile`,
+    message: `${method}({ axis: ${axis} }) along ${which} leaves no tile`,
     location,
-    expected: hasKeep
-      ? `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape ${shapeText(ones)}`
+    expected: hasKeepDims
+      ? `${method}() for a scalar, or ${method}({ axis: ${axis}, keepDims: true }) for a tile of shape ${shapeText(ones)}`
       : `${method}() for a scalar`,
     found: `a tile of shape ${shapeText(shape)}`,
     remedy: `write ${method}()`,

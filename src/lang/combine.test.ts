@@ -34,7 +34,7 @@ test("the greatest of each row, and the first place where it is", async () => {
     },
     ({ x, value, place }) => {
       const [greatest, where] = reduceWith(
-        [x.load(), iota(i32, [rows, columns], 1)],
+        [x.load(), iota(i32, [rows, columns], { axis: 1 })],
         ([a, i], [b, j]) => {
           const later = b.gt(a);
           return [later.select(b, a), later.select(j, i)];
@@ -90,7 +90,7 @@ test("one tile needs no list, and keeps its axis", async () => {
     },
     ({ x, all, running }) => {
       const tile = x.load();
-      all.store(reduceWith(tile, (a, b) => a.xor(b), { axis: 0, identity: 0, keep: true }));
+      all.store(reduceWith(tile, (a, b) => a.xor(b), { axis: 0, identity: 0, keepDims: true }));
       running.store(scanWith(tile, (a, b) => a.xor(b), { axis: 0, identity: 0 }));
     },
   );
@@ -125,8 +125,8 @@ test.each(["simulator", "emulator"] as const)(
         const earlier = (a: Tile<"i32">, b: Tile<"i32">): Tile<"i32"> => a.ne(0).select(a, b);
         first.at(0).store(tile.reduce(earlier, 0));
         smallest.at(0).store(y.load().reduce((a, b) => a.abs().le(b.abs()).select(a, b), Infinity));
-        along.store(tile.reduce(earlier, 0, -1, { keep: true }));
-        seen.store(tile.scan((a, b) => a.or(b), 0, 1, { reverse: true }));
+        along.store(tile.reduce(earlier, 0, { axis: -1, keepDims: true }));
+        seen.store(tile.scan((a, b) => a.or(b), 0, { axis: 1, reverse: true }));
       },
     );
     const own = await open(name);
@@ -177,7 +177,7 @@ test.each(["simulator", "emulator"] as const)(
         const start = [full(f32, shape, 1), tile, full(f32, shape, 0)] as const;
         const identity = [0, 0, 0] as const;
         mean.store(reduceWith(start, joinMoments, { axis: [-1, 0], identity })[1]);
-        const kept = reduceWith(start, joinMoments, { axis: [0, 2], identity, keep: true });
+        const kept = reduceWith(start, joinMoments, { axis: [0, 2], identity, keepDims: true });
         squares.store(kept[2]);
       },
     );
@@ -231,16 +231,28 @@ test.each([f8e4m3fn, f8e5m2, f8e8m0fnu, f4e2m1fn])(
 );
 
 const mistakes: readonly (readonly [string, string, (tile: Tile<"f32">) => unknown])[] = [
-  ["all axes, which leave no tile", "TW1015", (x) => x.reduce((a) => a, 0, [0, 1])],
-  ["a method's axis that is not there", "TW1008", (x) => x.reduce((a) => a, 0, 2)],
-  ["a method's axes without one", "TW1008", (x) => x.reduce((a) => a, 0, [])],
+  ["all axes, which leave no tile", "TW1015", (x) => x.reduce((a) => a, 0, { axis: [0, 1] })],
+  ["a method's axis that is not there", "TW1008", (x) => x.reduce((a) => a, 0, { axis: 2 })],
+  ["a method's axes without one", "TW1008", (x) => x.reduce((a) => a, 0, { axis: [] })],
   ["a name that is none", "TW1008", (x) => x.reduce("median" as never)],
   ["no identity", "TW1008", (x) => x.reduce((a) => a, undefined as never)],
   ["an identity of another kind", "TW1007", (x) => x.reduce((a) => a, true as never)],
-  ["a function that gives other tiles", "TW1038", (x) => x.scan((a) => a.gt(0) as never, 0, 0)],
-  ["a scan without a function", "TW1008", (x) => x.scan("sum" as never, 0, 0)],
-  ["an option of scans", "TW1033", (x) => x.reduce((a) => a, 0, 0, { reverse: true } as never)],
-  ["an option of reductions", "TW1033", (x) => x.scan((a) => a, 0, 0, { keep: true } as never)],
+  [
+    "a function that gives other tiles",
+    "TW1038",
+    (x) => x.scan((a) => a.gt(0) as never, 0, { axis: 0 }),
+  ],
+  ["a scan without a function", "TW1008", (x) => x.scan("sum" as never, 0, { axis: 0 })],
+  [
+    "an option of scans",
+    "TW1033",
+    (x) => x.reduce((a) => a, 0, { axis: 0, reverse: true } as never),
+  ],
+  [
+    "an option of reductions",
+    "TW1033",
+    (x) => x.scan((a) => a, 0, { axis: 0, keepDims: true } as never),
+  ],
   [
     "all axes by reduceWith",
     "TW1015",

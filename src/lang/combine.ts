@@ -66,13 +66,13 @@ export function reduceWith<const T extends Combined>(
   options: ReduceWithOptions<T>,
 ): T {
   const location = captureLocation();
-  const known = ["axis", "identity", "keep"];
+  const known = ["axis", "identity", "keepDims"];
   requireKnownOptions("reduceWith", options, known, "TW1033", location);
   const axis: unknown = options.axis;
   return atLocation(location, () =>
     Array.isArray(axis)
       ? reducedTogether(tiles, combine, options, axis as readonly number[])
-      : reducedAlong(tiles, combine, options as Along<T> & ReduceOptions),
+      : reducedAlong(tiles, combine, options as Along<T>),
   );
 }
 
@@ -87,7 +87,7 @@ function reducedTogether<T extends Combined>(
   const list = tileList("reduceWith", tiles, location);
   const shape = list[0]?.shape ?? [];
   const own = requireAxes("reduceWith", shape.length, axes, location);
-  if (options.keep !== true) requireKept(shape, own);
+  if (options.keepDims !== true) requireKept(shape, own);
   const others = [...shape.keys()].filter((axis) => !own.includes(axis));
   const kept = others.map((axis) => shape[axis] ?? 1);
   const joined = own.reduce((product, axis) => product * (shape[axis] ?? 1), 1);
@@ -99,24 +99,24 @@ function reducedTogether<T extends Combined>(
       list.map((tile) => (isInOrder ? tile : tile.transpose(order)).reshape([...kept, joined])),
     ),
     combine,
-    { ...options, axis: others.length, keep: true },
+    { ...options, axis: others.length, keepDims: true },
   );
   const ones = shape.map((extent, axis) => (own.includes(axis) ? 1 : extent));
-  const result = options.keep === true ? ones : kept;
+  const result = options.keepDims === true ? ones : kept;
   return given(tileList("reduceWith", reduced, location).map((tile) => tile.reshape(result)));
 }
 
 function reducedAlong<T extends Combined>(
   tiles: T,
   combine: Combine<T>,
-  options: Along<T> & ReduceOptions,
+  options: Along<T> & Omit<ReduceOptions, "axis">,
 ): T {
-  const combination = new Combination("reduceWith", tiles, combine, options, ["keep"]);
-  if (options.keep !== true) requireKept(combination.shape, [combination.axis]);
+  const combination = new Combination("reduceWith", tiles, combine, options, ["keepDims"]);
+  if (options.keepDims !== true) requireKept(combination.shape, [combination.axis]);
   const shape = combination.shape.toSpliced(
     combination.axis,
     1,
-    ...(options.keep === true ? [1] : []),
+    ...(options.keepDims === true ? [1] : []),
   );
   const reduced = combination.levels().at(-1) ?? [];
   return combination.given(reduced.map((tile) => tile.reshape(shape)));
@@ -160,7 +160,7 @@ class Combination<T extends Combined> {
     label: string,
     tiles: T,
     combine: Combine<T>,
-    options: Along<T> & ScanOptions & ReduceOptions,
+    options: Along<T> & Partial<ScanOptions & Omit<ReduceOptions, "axis">>,
     own: readonly string[],
   ) {
     const location = this.#location;
@@ -253,7 +253,10 @@ class Combination<T extends Combined> {
       const other = second[index];
       if (other === undefined) return tile;
       const [before, after] = this.#reverse ? [other, tile] : [tile, other];
-      const sides = [before.expand(this.axis + 1), after.expand(this.axis + 1)] as const;
+      const sides = [
+        before.expand({ axis: this.axis + 1 }),
+        after.expand({ axis: this.axis + 1 }),
+      ] as const;
       const extent = tile.shape[this.axis] ?? 0;
       const joined = this.#concatenated(sides, this.axis + 1);
       return joined.reshape(tile.shape.with(this.axis, 2 * extent));
@@ -323,10 +326,10 @@ function requireKept(shape: readonly number[], axes: readonly number[]): void {
     code: "TW1015",
     message: "reduceWith along all axes leaves no tile",
     location: captureLocation(),
-    expected: "an axis that is left, or { keep: true }",
+    expected: "an axis that is left, or { keepDims: true }",
     found: `tiles of shape ${shapeText(shape)}`,
     remedy:
-      "say { keep: true }, or write tile.reduce(combine, identity) for the scalar of one tile",
+      "say { keepDims: true }, or write tile.reduce(combine, identity) for the scalar of one tile",
   });
 }
 

@@ -54,7 +54,7 @@ const flow: readonly Mistake[] = [
     code: "TW1012",
     make: () =>
       trace(({ row }) => {
-        const widen = (tile: Tile<"f32">) => concatenate([tile, tile], 0);
+        const widen = (tile: Tile<"f32">) => concatenate([tile, tile], { axis: 0 });
         loop({ to: 4, carry: { sum: row } }, (_, { sum }) => ({ sum: widen(sum) })); // <- here
       }),
     message: "carry.sum: tile<f32, [64]> became tile<f32, [128]>",

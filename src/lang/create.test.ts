@@ -50,13 +50,13 @@ describe("sizes as values", () => {
 
 describe("negative axes", () => {
   const cases: readonly (readonly [string, (tile: Tile<"f32">, axis: number) => unknown])[] = [
-    ["sum", (tile, axis) => tile.sum(axis)],
-    ["max, kept", (tile, axis) => tile.max(axis, { keep: true })],
-    ["cumsum", (tile, axis) => tile.cumsum(axis)],
-    ["sort", (tile, axis) => tile.sort(axis)],
-    ["argmax", (tile, axis) => tile.argmax(axis)],
-    ["concatenate", (tile, axis) => concatenate([tile, tile], axis)],
-    ["iota", (tile, axis) => iota(i32, tile.shape, axis)],
+    ["sum", (tile, axis) => tile.sum({ axis })],
+    ["max, kept", (tile, axis) => tile.max({ axis, keepDims: true })],
+    ["cumsum", (tile, axis) => tile.cumsum({ axis })],
+    ["sort", (tile, axis) => tile.sort({ axis })],
+    ["argmax", (tile, axis) => tile.argmax({ axis })],
+    ["concatenate", (tile, axis) => concatenate([tile, tile], { axis })],
+    ["iota", (tile, axis) => iota(i32, tile.shape, { axis })],
   ];
 
   test.each(cases)("count from the end: %s", (_, make) => {
@@ -70,7 +70,7 @@ describe("negative axes", () => {
   test("of expand count the new axis too", () => {
     const shapes: (readonly number[])[] = [];
     trace(({ matrix }) => {
-      for (const axis of [-1, -2, -3]) shapes.push(matrix.expand(axis).shape);
+      for (const axis of [-1, -2, -3]) shapes.push(matrix.expand({ axis }).shape);
     });
     expect(shapes).toEqual([
       [8, 64, 1],
@@ -83,19 +83,19 @@ describe("negative axes", () => {
     {
       name: "before the first",
       code: "TW2020",
-      make: () => trace(({ matrix }) => matrix.sum(-3)), // <- here
+      make: () => trace(({ matrix }) => matrix.sum({ axis: -3 })), // <- here
       message: "no axis -3",
     },
     {
       name: "of expand",
       code: "TW1008",
-      make: () => trace(({ matrix }) => matrix.expand(-4)), // <- here
+      make: () => trace(({ matrix }) => matrix.expand({ axis: -4 })), // <- here
       expected: "an axis from -3 to 2",
     },
     {
       name: "the only one",
       code: "TW1015",
-      make: () => trace(({ row }) => row.sum(-1)), // <- here
+      make: () => trace(({ row }) => row.sum({ axis: -1 })), // <- here
       message: "sum(-1)",
     },
   ]);

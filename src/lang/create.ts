@@ -9,7 +9,7 @@ import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { optionText, requireKnownOptions } from "../support/options.ts";
-import { axisFromEnd } from "./axes.ts";
+import { axisFromEnd, axisOption } from "./axes.ts";
 import { broadcastValue } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import { Scalar } from "./elementwise.ts";
@@ -17,6 +17,7 @@ import { isSize, sizeValue } from "./sizes.ts";
 import { finiteCorrections, splitTerms, splitTile, summedDepth } from "./split.ts";
 import type { SplitPrecision } from "./split.ts";
 import { Tile } from "./tile.ts";
+import type { AxisOption } from "./tile.ts";
 import { activeTrace, emitOrigin, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { numberList, useValue, wrongKind } from "./traced.ts";
@@ -74,9 +75,10 @@ export function zeros<D extends DTypeName>(dtype: DType<D>, shape: readonly numb
 export function iota<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly number[],
-  axis: number,
+  options: AxisOption,
 ): Tile<D> {
   const location = captureLocation();
+  const axis = axisOption("iota", options, location);
   const extents = tileShape("iota", shape, location);
   const attributes = { dtype, shape: extents, axis: axisFromEnd(axis, extents.length) };
   return new Tile(emitOrigin("iota", {}, attributes, location));
@@ -92,8 +94,12 @@ function tileShape(label: string, shape: unknown, location: Location): readonly 
 }
 
 /** The tiles one after the other along an axis; a negative one counts from the end. */
-export function concatenate<D extends DTypeName>(tiles: readonly Tile<D>[], axis: number): Tile<D> {
+export function concatenate<D extends DTypeName>(
+  tiles: readonly Tile<D>[],
+  options: AxisOption,
+): Tile<D> {
   const location = captureLocation();
+  const axis = axisOption("concatenate", options, location);
   const list: unknown = tiles;
   if (!Array.isArray(list)) wrongKind("what concatenate takes", "a list of tiles", list, location);
   const parts = tiles.map((tile: unknown) =>
@@ -174,7 +180,7 @@ function dotOfItems<A extends DTypeName, R extends DTypeName>(
     const own = accumulator === undefined ? {} : { accumulator: item(accumulator, at) };
     return dot(item(left, at), item(right, at), { ...others, ...own }).reshape([1, rows, columns]);
   });
-  return concatenate(products, 0).reshape(shape);
+  return concatenate(products, { axis: 0 }).reshape(shape);
 }
 
 function requireItems(

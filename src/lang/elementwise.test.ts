@@ -36,14 +36,14 @@ const shapes: readonly Mistake[] = [
   {
     name: "reduction along the only axis",
     code: "TW1015",
-    make: () => trace(({ row }) => row.max(0)), // <- here
+    make: () => trace(({ row }) => row.max({ axis: 0 })), // <- here
     message: "max(0) along the only axis leaves no tile",
     remedy: "write max()",
   },
   {
     name: "position along the only axis",
     code: "TW1015",
-    make: () => trace(({ row }) => row.argmin(0)), // <- here
+    make: () => trace(({ row }) => row.argmin({ axis: 0 })), // <- here
     expected: "argmin() for a scalar",
   },
   {
@@ -76,7 +76,7 @@ describe("elementwise operations", () => {
       ({ x, y, s }) => {
         const tile = x.load();
         tile.add(y.load());
-        tile.sub(tile.sum(1, { keep: true }));
+        tile.sub(tile.sum({ axis: 1, keepDims: true }));
         s.div(tile);
         tile.fma(s, 1);
       },

@@ -80,7 +80,7 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
           meaning: (from) => [from.add(1)],
         });
         // Values that are made now must not take the place of `once`.
-        const others = iota(u32, [8], 0).mul(7).add(x.load());
+        const others = iota(u32, [8], { axis: 0 }).mul(7).add(x.load());
         out.store(once.mul(100).add(others.xor(once)).add(once));
       },
     );
@@ -155,7 +155,7 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
             meaning: (tile) => {
               const pairs = tile.reshape([16, 2]);
               const halves = [1, 0].map((at) => pairs.slice([0, at], [16, 1]));
-              return [concatenate(halves, 1).reshape([32])];
+              return [concatenate(halves, { axis: 1 }).reshape([32])];
             },
           });
           out.at(warp).store(other);
@@ -224,7 +224,7 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
 test("devices run the code and not its meaning", async () => {
   const differ = kernel({ name: "differ", outputs: { out: tensor(f32, [4]) } }, ({ out }) => {
     const [y] = inlinePtx({
-      operands: [iota(f32, [4], 0)],
+      operands: [iota(f32, [4], { axis: 0 })],
       results: [f32],
       code: ([x], [sum]) => `add.f32 ${sum}, ${x}, 0f3F800000;`,
       meaning: (x) => [x.add(2)],
@@ -252,7 +252,7 @@ const refusals: readonly (readonly [string, string, string])[] = [
 test.each(refusals)("code that is refused: %s", async (code, message) => {
   const wrong = kernel({ name: "wrong", outputs: { out: tensor(f32, [4]) } }, ({ out }) => {
     const [y] = inlinePtx({
-      operands: [iota(f32, [4], 0)],
+      operands: [iota(f32, [4], { axis: 0 })],
       results: [f32],
       code: () => code,
       meaning: (x) => [x],
@@ -268,7 +268,7 @@ test.each(refusals)("code that is refused: %s", async (code, message) => {
   );
 });
 
-const tile = (): Tile<"f32"> => iota(f32, [4], 0);
+const tile = (): Tile<"f32"> => iota(f32, [4], { axis: 0 });
 const plain = { code: () => "", meaning: (x: Tile<"f32">) => [x] as const };
 const mistakes: readonly Mistake[] = [
   {

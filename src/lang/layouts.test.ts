@@ -69,8 +69,8 @@ describe("layoutCast", () => {
 
   test("with more axes than the tile is reported when the kernel is placed, with both lines", () => {
     const definition = kernel({ name: "k", inputs, outputs }, ({ x, out }) => {
-      const column = x.load().sum(1);
-      out.store(column.layoutCast(namedLayouts.wgmma).expand(1));
+      const column = x.load().sum({ axis: 1 });
+      out.store(column.layoutCast(namedLayouts.wgmma).expand({ axis: 1 }));
     });
     const found = report(() => placeKernel(definition.kernel, defaultTarget));
     expect(found.code).toBe("TW6102");

@@ -131,19 +131,19 @@ const options: readonly Mistake[] = [
   {
     name: "of a reduction",
     code: "TW1033",
-    make: () => trace(({ matrix }) => matrix.max(1, wrong({ keepdims: true }))), // <- here
-    message: "unknown option keepdims of max",
+    make: () => trace(({ matrix }) => matrix.max(wrong({ axis: 1, keepdims: true }))), // <- here
+    message: "unknown option keepdims of max; did you mean keepDims?",
   },
   {
     name: "of a scan",
     code: "TW1033",
-    make: () => trace(({ row }) => row.cumsum(0, wrong({ reversed: true }))), // <- here
+    make: () => trace(({ row }) => row.cumsum(wrong({ axis: 0, reversed: true }))), // <- here
     message: "unknown option reversed of cumsum; did you mean reverse?",
   },
   {
     name: "of sort",
     code: "TW1033",
-    make: () => trace(({ row }) => row.sort(0, wrong({ desc: true }))), // <- here
+    make: () => trace(({ row }) => row.sort(wrong({ axis: 0, desc: true }))), // <- here
     message: "unknown option desc of sort; did you mean descending?",
   },
   {

@@ -73,7 +73,7 @@ export function eachNumber(numbers: CheckedNumbers): Words {
   if (numbers instanceof Tile) return numbers;
   const size = sizeOf(numbers);
   return firstOf(numbers, size)
-    .add(iota(u32, [size], 0))
+    .add(iota(u32, [size], { axis: 0 }))
     .reshape(numbers.shape);
 }
 

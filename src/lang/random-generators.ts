@@ -59,7 +59,7 @@ function quadsOfRun(state: PhiloxState, run: ElementRun): Quads {
     joined: (values) =>
       concatenate(
         values.map((each) => each.reshape([count, 1])),
-        1,
+        { axis: 1 },
       ).reshape(run.shape),
   };
 }

@@ -97,7 +97,7 @@ export function philoxHashes(state: PhiloxState, numbers: Tile<"u64">): FourWord
 export function philoxRun(state: PhiloxState, first: Tile<"u64">, count: number): FourWords {
   const from = moved(state, first);
   const [lowest, low] = wordsOf(from.low);
-  const numbers = iota(u32, [count], 0);
+  const numbers = iota(u32, [count], { axis: 0 });
   return when(
     lowest.max().gt(2 ** 32 - count),
     () => philoxHashes(from, numbers.cast(u64)),

@@ -100,7 +100,7 @@ test("keys, bits and uniform numbers are those of arrays, block by block", async
       },
     },
     ({ row, keys, bits, even, turned, low }) => {
-      const numbers = iota(i32, [7], 0).add(row.mul(7));
+      const numbers = iota(i32, [7], { axis: 0 }).add(row.mul(7));
       const [first, second] = randomKey(keys.at(0)).split(2);
       bits.at(row).store((first ?? randomKey(0)).bits(numbers));
       even.at(row).store((second ?? randomKey(0)).uniform(numbers, { low: -2, high: 3 }));
@@ -127,7 +127,7 @@ test("keys, bits and uniform numbers are those of arrays, block by block", async
 test("normal numbers are those of arrays within eight units in the last place, far from 0 too", async () => {
   const count = 4000;
   const drawn = kernel({ name: "drawn", outputs: { out: tensor(f32, [count]) } }, ({ out }) => {
-    out.store(randomKey(3).normal(iota(u32, [count], 0)));
+    out.store(randomKey(3).normal(iota(u32, [count], { axis: 0 })));
   });
   const wanted = toNumbers(await random.normal(random.key(3), [count]).read());
   expect(Math.max(...wanted.map(Math.abs))).toBeGreaterThan(3.5);
@@ -151,7 +151,7 @@ test("Gumbel numbers are -log(-log(u)) of the key's uniform ones, and categorica
       outputs: { out: tensor(f32, [count]), chosen: tensor(i32, [rows]) },
     },
     ({ logits, out, chosen }) => {
-      const numbers = iota(u32, [count], 0);
+      const numbers = iota(u32, [count], { axis: 0 });
       out.store(randomKey(11).gumbel(numbers));
       const spread = logits.load().broadcastTo([rows, columns]);
       chosen.store(randomKey(11).categorical(spread, numbers.reshape([rows, columns])));
@@ -192,7 +192,7 @@ test("keys of Philox: of a seed and in memory, split, folded, and bits of elemen
       },
     },
     ({ row, keys, seeded, stored, folded }) => {
-      const numbers = iota(i32, [5], 0).add(row.mul(5));
+      const numbers = iota(i32, [5], { axis: 0 }).add(row.mul(5));
       const key: RandomKey<"philox"> = randomKey(seed, { generator: "philox" });
       seeded.at(row).store(key.bits(numbers));
       stored.at(row).store(randomKey(keys.at(row), { generator: "philox" }).bits(numbers));
@@ -244,7 +244,7 @@ test("bits of keys of rbg are JAX's, also where the counter's words end", async 
         const own = randomKey(key, { generator: "rbg" });
         const number = i.add(first);
         run.at(i).store(own.bits(elementRun(number, shape)).reshape([size]));
-        const numbers = iota(i32, [size], 0).add(number.mul(size));
+        const numbers = iota(i32, [size], { axis: 0 }).add(number.mul(size));
         each.at(i).store(own.bits(numbers));
       },
     );
@@ -443,8 +443,8 @@ test("keys of different generators are of different types", () => {
 test.each([
   ["an unknown generator", () => randomKey(1, { generator: "dice" as never })],
   ["a fraction for a seed", () => randomKey(0.5)],
-  ["a tile for a key", () => randomKey(iota(u32, [2], 0) as never)],
-  ["floats for numbers", () => randomKey(1).bits(iota(f32 as never, [2], 0) as never)],
+  ["a tile for a key", () => randomKey(iota(u32, [2], { axis: 0 }) as never)],
+  ["floats for numbers", () => randomKey(1).bits(iota(f32 as never, [2], { axis: 0 }) as never)],
   ["no keys at all", () => randomKey(1).split(0)],
   [
     "half of a key",

@@ -27,7 +27,7 @@ import type { Words } from "./random-hashes.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
 import { isPositiveInteger } from "./sizes.ts";
-import type { Tile } from "./tile.ts";
+import type { AxisOption, Tile } from "./tile.ts";
 import { wrongKind } from "./traced.ts";
 
 /** The numbers between which uniform ones lie. */
@@ -114,8 +114,12 @@ export class RandomKey<G extends RandomGenerator = RandomGenerator> {
   }
 
   /** An index along an axis, drawn by logits. */
-  categorical(logits: Tile<"f32">, numbers: ElementNumbers, axis = -1): Tile<"i32"> {
-    return logits.add(this.gumbel(numbers)).argmax(axis);
+  categorical(
+    logits: Tile<"f32">,
+    numbers: ElementNumbers,
+    options: AxisOption = { axis: -1 },
+  ): Tile<"i32"> {
+    return logits.add(this.gumbel(numbers)).argmax(options);
   }
 }
 

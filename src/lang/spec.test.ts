@@ -337,7 +337,7 @@ const elsewhere: readonly Mistake[] = [
   {
     name: "function that the dtype does not have",
     code: "TW2005",
-    make: () => trace(() => iota(i32, [4], 0).exp()), // <- here
+    make: () => trace(() => iota(i32, [4], { axis: 0 }).exp()), // <- here
   },
   {
     name: "index that is not i32",

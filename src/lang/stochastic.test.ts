@@ -133,7 +133,7 @@ test.each(["bf16", "f16"] as const)("no bits make a number of a NaN in %s", asyn
 test("sums of rounded numbers are right on average", async () => {
   const value = 1 + 2 ** -7 * 0.3;
   const average = kernel({ name: "average", outputs: { sum: tensor(f32, [1]) } }, ({ sum }) => {
-    const bits = randomKey(5).bits(iota(u32, [count], 0));
+    const bits = randomKey(5).bits(iota(u32, [count], { axis: 0 }));
     sum.at(0).store(
       castStochastic(full(f32, [count], value), bf16, bits)
         .cast(f32)

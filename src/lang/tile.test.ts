@@ -21,8 +21,8 @@ describe("tiles", () => {
         tile.transpose([0, 1]);
         tile.slice([2, 0], [4, 4]);
         tile.broadcastTo([2, 8, 4]);
-        tile.expand(1);
-        concatenate([tile, tile], 1);
+        tile.expand({ axis: 1 });
+        concatenate([tile, tile], { axis: 1 });
       }),
     ).toMatchInlineSnapshot(`
       "%2 = reshape %1 {shape = [32]} : tile<f32, [32]>
@@ -41,13 +41,13 @@ describe("tiles", () => {
       const mask = tile.lt(0);
       const results = [
         tile.transpose(),
-        tile.expand(2),
-        tile.sum(0),
-        tile.max(1, { keep: true }),
-        tile.argmax(1),
-        tile.cumsum(0),
+        tile.expand({ axis: 2 }),
+        tile.sum({ axis: 0 }),
+        tile.max({ axis: 1, keepDims: true }),
+        tile.argmax({ axis: 1 }),
+        tile.cumsum({ axis: 0 }),
         tile.broadcastTo([3, 8, 4]),
-        mask.any(0, { keep: true }),
+        mask.any({ axis: 0, keepDims: true }),
       ];
       shapes.push(...results.map(({ shape }) => shape));
       mask.select(results.at(-1)?.cast(f32) ?? 0, tile);
@@ -59,16 +59,16 @@ describe("tiles", () => {
     expect(
       ops((tile) => {
         tile.sum();
-        tile.prod(0);
-        tile.min(1, { keep: true });
-        tile.reshape([32]).max(0, { keep: true });
+        tile.prod({ axis: 0 });
+        tile.min({ axis: 1, keepDims: true });
+        tile.reshape([32]).max({ axis: 0, keepDims: true });
         tile.cast(i32).reduce("xor");
-        tile.cummax(0, { reverse: true });
-        tile.cumprod(1);
-        tile.cummin(1);
+        tile.cummax({ axis: 0, reverse: true });
+        tile.cumprod({ axis: 1 });
+        tile.cummin({ axis: 1 });
         tile.reshape([32]).argmin();
-        tile.argmax(1);
-        assert(tile.lt(0).all(1), "all");
+        tile.argmax({ axis: 1 });
+        assert(tile.lt(0).all({ axis: 1 }), "all");
       }),
     ).toMatchInlineSnapshot(`
       "%2 = reduce %1 {fn = sum, axes = [0, 1]} : f32
@@ -96,8 +96,11 @@ describe("tiles", () => {
   test("sorting", () => {
     expect(
       ops((tile) => {
-        tile.sort(1);
-        const [keys, order] = tile.sortWith(0, [iota(i32, [8, 4], 0)], { descending: true });
+        tile.sort({ axis: 1 });
+        const [keys, order] = tile.sortWith([iota(i32, [8, 4], { axis: 0 })], {
+          axis: 0,
+          descending: true,
+        });
         keys.add(1);
         order.add(1);
       }),
@@ -115,7 +118,7 @@ describe("tiles", () => {
   test("making tiles", () => {
     expect(
       ops(() => {
-        iota(u8, [4, 2], 1);
+        iota(u8, [4, 2], { axis: 1 });
         full(i64, [2], 3n);
         zeros(bool, [2]);
       }),

@@ -13,8 +13,7 @@ import { parseLayout } from "../layout/algebra/parse-layout.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
-import { axisFromEnd, requireOtherAxis } from "./axes.ts";
+import { axisFromEnd, axisOption, requireAxisOptions, requireOtherAxis } from "./axes.ts";
 import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
 import { reduceWith, scanWith } from "./combine.ts";
 import type { Combine } from "./combine.ts";
@@ -25,25 +24,36 @@ import { emit, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { numberList, useValue, wrongKind } from "./traced.ts";
 
-/** How a reduction along an axis leaves the shape. */
-export interface ReduceOptions {
-  /** Keeps the axis, with extent 1. */
-  readonly keep?: boolean;
+/** The axis of an operation, and nothing else. */
+export interface AxisOption {
+  /** An axis; a negative one counts from the end. */
+  readonly axis: number;
 }
 
-/** In which direction a running combination goes. */
+/** Along which axes a reduction goes, and how it leaves the shape. */
+export interface ReduceOptions {
+  /** One axis or several; negative ones count from the end. */
+  readonly axis: number | readonly number[];
+  /** Keeps the axes, with extent 1. */
+  readonly keepDims?: boolean;
+}
+
+/** Along which axis and in which direction a running combination goes. */
 export interface ScanOptions {
+  /** The axis; a negative one counts from the end. */
+  readonly axis: number;
   /** From the last element to the first. */
   readonly reverse?: boolean;
 }
 
-/** The order of a sort. */
+/** Along which axis and in which order to sort. */
 export interface SortOptions {
+  /** The axis; a negative one counts from the end. */
+  readonly axis: number;
   /** Greatest first. */
   readonly descending?: boolean;
 }
 
-type Axes = number | readonly number[];
 type BitFunction = "and" | "or" | "xor";
 const bitFunctions: readonly BitFunction[] = ["and", "or", "xor"];
 
@@ -160,8 +170,9 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   }
 
   /** With a new axis of extent 1 at position `axis`. */
-  expand(axis: number): Tile<D> {
+  expand(options: AxisOption): Tile<D> {
     const location = captureLocation();
+    const axis = axisOption("expand", options, location);
     const rank = this.shape.length + 1;
     const position = axisFromEnd(axis, rank);
     if (!Number.isInteger(position) || position < 0 || position >= rank)
@@ -171,57 +182,49 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
 
   /** Sum of all elements, or along some axes. */
   sum(): Scalar<D>;
-  sum(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
-  sum(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
-    return this.#reduce("sum", "sum", axis, options);
+  sum(options: ReduceOptions): Tile<D>;
+  sum(options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("sum", "sum", options);
   }
 
   /** Product of all elements, or along some axes. */
   prod(): Scalar<D>;
-  prod(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
-  prod(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
-    return this.#reduce("prod", "prod", axis, options);
+  prod(options: ReduceOptions): Tile<D>;
+  prod(options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("prod", "prod", options);
   }
 
   /** Least element of all, or along some axes. */
   min(): Scalar<D>;
-  min(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
-  min(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
-    return this.#reduce("min", "min", axis, options);
+  min(options: ReduceOptions): Tile<D>;
+  min(options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("min", "min", options);
   }
 
   /** Greatest element of all, or along some axes. */
   max(): Scalar<D>;
-  max(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
-  max(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
-    return this.#reduce("max", "max", axis, options);
+  max(options: ReduceOptions): Tile<D>;
+  max(options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("max", "max", options);
   }
 
   /** Whether all elements are true, or all along one axis. */
   all(this: Tile<"bool">): Scalar<"bool">;
-  all(this: Tile<"bool">, axis: number | readonly number[], options?: ReduceOptions): Tile<"bool">;
-  all(
-    this: Tile<"bool">,
-    axis?: number | readonly number[],
-    options?: ReduceOptions,
-  ): Scalar<"bool"> | Tile<"bool"> {
-    return this.#reduce("all", "and", axis, options);
+  all(this: Tile<"bool">, options: ReduceOptions): Tile<"bool">;
+  all(this: Tile<"bool">, options?: ReduceOptions): Scalar<"bool"> | Tile<"bool"> {
+    return this.#reduce("all", "and", options);
   }
 
   /** Whether any element is true, or any along one axis. */
   any(this: Tile<"bool">): Scalar<"bool">;
-  any(this: Tile<"bool">, axis: number | readonly number[], options?: ReduceOptions): Tile<"bool">;
-  any(
-    this: Tile<"bool">,
-    axis?: number | readonly number[],
-    options?: ReduceOptions,
-  ): Scalar<"bool"> | Tile<"bool"> {
-    return this.#reduce("any", "or", axis, options);
+  any(this: Tile<"bool">, options: ReduceOptions): Tile<"bool">;
+  any(this: Tile<"bool">, options?: ReduceOptions): Scalar<"bool"> | Tile<"bool"> {
+    return this.#reduce("any", "or", options);
   }
 
   /** All elements combined bit by bit, or those along some axes. */
   reduce(fn: BitFunction): Scalar<D>;
-  reduce(fn: BitFunction, axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
+  reduce(fn: BitFunction, options: ReduceOptions): Tile<D>;
   /**
    * All elements in row-major order, or those along some axes, combined by a function of one's own: it is traced on tiles, must
    * be associative, and `identity` leaves every element as it is. Several tiles go together by `reduceWith`.
@@ -230,14 +233,12 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   reduce(
     combine: Combine<Tile<D>>,
     identity: number | HostValue<D>,
-    axis: number | readonly number[],
-    options?: ReduceOptions,
+    options: ReduceOptions,
   ): Tile<D>;
   reduce(
     by: BitFunction | Combine<Tile<D>>,
-    second?: number | readonly number[] | HostValue<D>,
-    third?: number | readonly number[] | ReduceOptions,
-    fourth?: ReduceOptions,
+    second?: ReduceOptions | number | HostValue<D>,
+    third?: ReduceOptions,
   ): Scalar<D> | Tile<D> {
     if (typeof by !== "function" && !bitFunctions.includes(by))
       wrongKind(
@@ -247,80 +248,73 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
         captureLocation(),
       );
     if (typeof by !== "function")
-      return this.#reduce("reduce", by, second as Axes | undefined, third as ReduceOptions);
+      return this.#reduce("reduce", by, second as ReduceOptions | undefined);
     const identity = second as number | HostValue<D>;
     return third === undefined
       ? this.#reduceAllWith(by, identity)
-      : this.#reduceWith(by, identity, third as Axes, fourth);
+      : this.#reduceWith(by, identity, third);
   }
 
   /** Running combinations along an axis by a function of one's own, which must be associative; several tiles by `scanWith`. */
-  scan(
-    combine: Combine<Tile<D>>,
-    identity: number | HostValue<D>,
-    axis: number,
-    options: ScanOptions = {},
-  ): Tile<D> {
+  scan(combine: Combine<Tile<D>>, identity: number | HostValue<D>, options: ScanOptions): Tile<D> {
     const location = captureLocation();
     if (typeof combine !== "function")
       wrongKind("what scan combines by", "a function of two tiles", combine, location);
-    requireKnownOptions("scan", options, ["reverse"], "TW1033", location);
-    return scanWith<Tile<D>>(this, combine, { ...options, axis, identity });
+    requireAxisOptions("scan", options, ["axis", "reverse"], location);
+    return scanWith<Tile<D>>(this, combine, { ...options, identity });
   }
 
   /** Running sum along an axis. */
-  cumsum(axis: number, options?: ScanOptions): Tile<D> {
-    return this.#scan("sum", axis, options);
+  cumsum(options: ScanOptions): Tile<D> {
+    return this.#scan("sum", options);
   }
 
   /** Running product along an axis. */
-  cumprod(axis: number, options?: ScanOptions): Tile<D> {
-    return this.#scan("prod", axis, options);
+  cumprod(options: ScanOptions): Tile<D> {
+    return this.#scan("prod", options);
   }
 
   /** Least element so far along an axis. */
-  cummin(axis: number, options?: ScanOptions): Tile<D> {
-    return this.#scan("min", axis, options);
+  cummin(options: ScanOptions): Tile<D> {
+    return this.#scan("min", options);
   }
 
   /** Greatest element so far along an axis. */
-  cummax(axis: number, options?: ScanOptions): Tile<D> {
-    return this.#scan("max", axis, options);
+  cummax(options: ScanOptions): Tile<D> {
+    return this.#scan("max", options);
   }
 
   /** Index of the first least element along an axis; a scalar without axis, of a tile with one. */
   argmin(): Scalar<"i32">;
-  argmin(axis: number): Tile<"i32">;
-  argmin(axis?: number): Scalar<"i32"> | Tile<"i32"> {
-    return this.#arg("argmin", axis);
+  argmin(options: AxisOption): Tile<"i32">;
+  argmin(options?: AxisOption): Scalar<"i32"> | Tile<"i32"> {
+    return this.#arg("argmin", options);
   }
 
   /** Index of the first greatest element along an axis; a scalar without axis, of a tile with one. */
   argmax(): Scalar<"i32">;
-  argmax(axis: number): Tile<"i32">;
-  argmax(axis?: number): Scalar<"i32"> | Tile<"i32"> {
-    return this.#arg("argmax", axis);
+  argmax(options: AxisOption): Tile<"i32">;
+  argmax(options?: AxisOption): Scalar<"i32"> | Tile<"i32"> {
+    return this.#arg("argmax", options);
   }
 
   /** Sorted along an axis; equal elements keep their order. */
-  sort(axis: number, options?: SortOptions): Tile<D> {
-    const [keys] = this.#sort(axis, [], options);
+  sort(options: SortOptions): Tile<D> {
+    const [keys] = this.#sort([], options);
     return keys;
   }
 
   /** Sorted along an axis, with tiles whose elements move along: `[keys, ...payloads]`. */
   sortWith<const P extends readonly DTypeName[]>(
-    axis: number,
     payloads: Tiles<P>,
-    options?: SortOptions,
+    options: SortOptions,
   ): readonly [Tile<D>, ...Tiles<P>] {
-    return this.#sort(axis, payloads, options);
+    return this.#sort(payloads, options);
   }
 
   #sort<const P extends readonly DTypeName[]>(
-    axis: number,
     payloads: Tiles<P>,
-    options: SortOptions = {},
+    options: SortOptions,
   ): readonly [Tile<D>, ...Tiles<P>] {
     const location = captureLocation();
     const keys = useValue(this, location);
@@ -334,8 +328,8 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
           : wrongKind("a payload of sortWith", "a tile", payload, location),
       ),
     };
-    requireKnownOptions("sort", options, ["descending"], "TW1033", location);
-    const { descending = false } = options;
+    requireAxisOptions("sort", options, ["axis", "descending"], location);
+    const { axis, descending = false } = options;
     const attributes = { axis: axisFromEnd(axis, this.shape.length), descending };
     const results = emit("sort", operands, attributes, location);
     const tiles = results.map((value) => this.#tile(value, location));
@@ -345,24 +339,24 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #reduceWith(
     combine: Combine<Tile<D>>,
     identity: number | HostValue<D>,
-    axis: Axes,
-    options: ReduceOptions = {},
+    options: ReduceOptions,
   ): Tile<D> {
     const location = captureLocation();
-    requireKnownOptions("reduce", options, ["keep"], "TW1033", location);
+    requireAxisOptions("reduce", options, ["axis", "keepDims"], location);
+    const { axis } = options;
     const along = typeof axis === "number" ? [axis] : axesOf("reduce", axis, location);
-    if (options.keep !== true) requireOtherAxis("reduce", this.shape, along, location);
-    return reduceWith<Tile<D>>(this, combine, { ...options, axis, identity });
+    if (options.keepDims !== true) requireOtherAxis("reduce", this.shape, along, location);
+    return reduceWith<Tile<D>>(this, combine, { ...options, identity });
   }
 
   /** What is left is one element, of which any reduction is the element itself. */
   #reduceAllWith(combine: Combine<Tile<D>>, identity: number | HostValue<D>): Scalar<D> {
     const axes = this.shape.map((_, axis) => axis);
-    const last = this.#reduceWith(combine, identity, axes, { keep: true });
+    const last = this.#reduceWith(combine, identity, { axis: axes, keepDims: true });
     const bits = storageBits[this.dtype.name];
     if (bits === undefined)
-      return last.#reduce("reduce", isFloat(this.dtype) ? "max" : "or", undefined) as Scalar<D>;
-    const whole = last.bitcast(bits).#reduce("reduce", "or", undefined) as Scalar;
+      return last.#reduce("reduce", isFloat(this.dtype) ? "max" : "or") as Scalar<D>;
+    const whole = last.bitcast(bits).#reduce("reduce", "or") as Scalar;
     return whole.bitcast(this.dtype);
   }
 
@@ -370,37 +364,37 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     this: Tile<E>,
     method: string,
     fn: ReduceFunction,
-    axis: number | readonly number[] | undefined,
-    options: ReduceOptions = {},
+    options?: ReduceOptions,
   ): Scalar<E> | Tile<E> {
     const location = captureLocation();
     const source = useValue(this, location);
-    requireKnownOptions(method, options, ["keep"], "TW1033", location);
-    const { keep = false } = options;
+    if (options !== undefined) requireAxisOptions(method, options, ["axis", "keepDims"], location);
+    const { axis, keepDims = false } = options ?? {};
     const rank = this.shape.length;
     const given =
       typeof axis === "number" || axis === undefined ? axis : axesOf(method, axis, location);
     const along = typeof given === "number" ? [given] : given;
     const axes = along?.map((each) => axisFromEnd(each, rank)) ?? this.shape.map((_, each) => each);
-    if (along !== undefined && !keep) requireOtherAxis(method, this.shape, along, location);
+    if (along !== undefined && !keepDims) requireOtherAxis(method, this.shape, along, location);
     const value = emitValue("reduce", { source }, { fn, axes }, location);
     const shape = this.shape.map((extent, position) => (axes.includes(position) ? 1 : extent));
-    const result = keep ? emitValue("reshape", { source: value }, { shape }, location) : value;
+    const result = keepDims ? emitValue("reshape", { source: value }, { shape }, location) : value;
     noteCondition(result, method, location);
     return dataObject(result, location) as Scalar<E> | Tile<E>;
   }
 
-  #scan(fn: ScanFunction, axis: number, options: ScanOptions = {}): Tile<D> {
+  #scan(fn: ScanFunction, options: ScanOptions): Tile<D> {
     const location = captureLocation();
     const source = useValue(this, location);
-    requireKnownOptions(`cum${fn}`, options, ["reverse"], "TW1033", location);
-    const { reverse = false } = options;
+    requireAxisOptions(`cum${fn}`, options, ["axis", "reverse"], location);
+    const { axis, reverse = false } = options;
     const attributes = { fn, axis: axisFromEnd(axis, this.shape.length), reverse };
     return this.#tile(emitValue("scan", { source }, attributes, location), location);
   }
 
-  #arg(fn: ArgFunction, axis: number | undefined): Scalar<"i32"> | Tile<"i32"> {
+  #arg(fn: ArgFunction, options: AxisOption | undefined): Scalar<"i32"> | Tile<"i32"> {
     const location = captureLocation();
+    const axis = options === undefined ? undefined : axisOption(fn, options, location);
     const source = useValue(this, location);
     if (axis !== undefined) requireOtherAxis(fn, this.shape, [axis], location, false);
     else if (this.shape.length > 1)

@@ -110,7 +110,7 @@ test("arithmetic keeps kind and dtype", () => {
     expectTypeOf(tile.cast(bf16)).toEqualTypeOf<Tile<"bf16">>();
     expectTypeOf(one.cast(i32)).toEqualTypeOf<Scalar<"i32">>();
     expectTypeOf(tile.sum()).toEqualTypeOf<Scalar<"f32">>();
-    expectTypeOf(tile.sum(0, { keep: true })).toEqualTypeOf<Tile<"f32">>();
+    expectTypeOf(tile.sum({ axis: 0, keepDims: true })).toEqualTypeOf<Tile<"f32">>();
     expectTypeOf(tile.argmax()).toEqualTypeOf<Scalar<"i32">>();
   });
 });

@@ -158,8 +158,8 @@ describe.each(backends)("batches on the %s", (_, device) => {
   });
 
   test("a batch of batches, with sizes that are numbers", async () => {
-    const inner = vmap(affine, { x: 0, alpha: 0 }, { axis: "inner", size: 2 });
-    const outer = vmap(inner, { x: 1, shift: 0, out: 3 }, { axis: "outer", size: items });
+    const inner = vmap(affine, { x: 0, alpha: 0 }, { gridAxis: "inner", size: 2 });
+    const outer = vmap(inner, { x: 1, shift: 0, out: 3 }, { gridAxis: "outer", size: items });
     expect(outer.kernel.grid.map(({ name }) => name)).toEqual(["outer", "inner", "i"]);
     const x = numbers([2, items, rows, columns], 3);
     const shift = numbers([items, columns], 4);
@@ -276,13 +276,13 @@ const mistakes: readonly Mistake[] = [
   {
     name: "a name that is taken",
     code: "TW1021",
-    make: () => vmap(affine, { x: 0 }, { axis: "i" }), // <- here
+    make: () => vmap(affine, { x: 0 }, { gridAxis: "i" }), // <- here
     message: "i names both a grid axis and the axis of vmap",
   },
   {
     name: "a dimension that is something else",
     code: "TW1021",
-    make: () => vmap(affine, { x: 0 }, { axis: "n" }), // <- here
+    make: () => vmap(affine, { x: 0 }, { gridAxis: "n" }), // <- here
     message: "n names both a dimension and the axis of vmap",
   },
   {

@@ -59,8 +59,8 @@ export type BatchedInputs<Inputs extends InputSpecs, Axes> = {
 /** The axis that a batch adds. */
 export interface VmapOptions {
   /** What the grid calls the new axis; `batch` without it. */
-  readonly axis?: string;
-  /** How many items there are; without it a dimension with the axis' name, known at launch. */
+  readonly gridAxis?: string;
+  /** How many items there are; without it a dimension of that name, known at launch. */
   readonly size?: Size;
 }
 
@@ -115,10 +115,10 @@ function planBatch(
   options: VmapOptions,
   location: Location,
 ): Batch {
-  requireKnownOptions("vmap", options, ["axis", "size"], "TW1033", location);
+  requireKnownOptions("vmap", options, ["gridAxis", "size"], "TW1033", location);
   if (!isRecord(axes) || !isReadable(axes, []))
     wrongKind("the axes of vmap", "an object with a number for each argument", axes, location);
-  const { axis = "batch", size } = options;
+  const { gridAxis: axis = "batch", size } = options;
   const register = new NameRegister();
   for (const { name } of kernel.grid) register.claim("a grid axis", name, location);
   for (const { name } of kernel.parameters) register.claim("an argument", name, location);

@@ -65,7 +65,8 @@ function roll(shape: readonly number[], axis: number, by: number): Step {
     );
   return {
     text: `roll axis ${axis} by ${by}`,
-    tile: (tile) => concatenate([part(by, extent - by).tile(tile), part(0, by).tile(tile)], axis),
+    tile: (tile) =>
+      concatenate([part(by, extent - by).tile(tile), part(0, by).tile(tile)], { axis }),
     elements: ({ at }) => ({
       shape,
       at: (position) =>
@@ -180,7 +181,7 @@ const rolled = kernel(
 const pinnedRow = kernel(
   { name: "pinned", inputs: { x: tensor(f32, [128, 128]) }, outputs: { o: tensor(f32, [128]) } },
   ({ x, o }) => {
-    o.store(x.load().max(1).layoutCast(namedLayouts.wgmmaRow.text));
+    o.store(x.load().max({ axis: 1 }).layoutCast(namedLayouts.wgmmaRow.text));
   },
 );
 /** The best of all rounds so far, joined with those of the round and sorted. */
@@ -193,9 +194,11 @@ const best = kernel(
   ({ x, values, places }) => {
     const carry = { v: full(f32, [8], -Infinity), id: full(i32, [8], -1) };
     const found = loop({ to: 4, carry }, (round, { v, id }) => {
-      const numbers = concatenate([id, iota(i32, [248], 0).add(round.mul(248))], 0);
-      const joined = concatenate([v, x.at(round).load()], 0);
-      const [sorted, order] = joined.sortWith(0, [numbers], { descending: true });
+      const numbers = concatenate([id, iota(i32, [248], { axis: 0 }).add(round.mul(248))], {
+        axis: 0,
+      });
+      const joined = concatenate([v, x.at(round).load()], { axis: 0 });
+      const [sorted, order] = joined.sortWith([numbers], { axis: 0, descending: true });
       return { v: sorted.slice([0], [8]), id: order.slice([0], [8]) };
     });
     values.store(found.v);

@@ -64,7 +64,7 @@ describe("control flow", () => {
     const k = kernel({ name: "nested", outputs: { out: tensor(i32, [4]) } }, ({ out }) => {
       const sums = loop({ to: 3, carry: zeros(i32, [4]) }, (i, outer) => {
         const inner = loop({ to: 2, carry: outer }, (j, tile) =>
-          tile.add(iota(i32, [4], 0).add(j)),
+          tile.add(iota(i32, [4], { axis: 0 }).add(j)),
         );
         return inner.add(outer).add(i);
       });

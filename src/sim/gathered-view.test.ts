@@ -36,7 +36,7 @@ describe("elements picked by index tiles", () => {
         rows.store(x.at(row).load());
         across.store(x.at(slice(5, 2), column).load({ fill: -1 }));
         each.store(x.at(row, column).load());
-        table.store(x.at(row.expand(1), column).load());
+        table.store(x.at(row.expand({ axis: 1 }), column).load());
       },
     );
     const { findings, results } = await runKernel(k, {
@@ -169,7 +169,7 @@ describe("elements picked by index tiles", () => {
         { name: "overlapping", inouts: { out: tensor(i32, [3, 4], { strides: [2, 1] }) } },
         ({ out }) => {
           const ones = full(i32, [3, 4], 1);
-          const own = iota(i32, [3, 4], 1);
+          const own = iota(i32, [3, 4], { axis: 1 });
           if (way === "update") out.atomicAdd(ones);
           else if (way === "store") out.store(ones); // whole store
           else out.store(ones, { where: own.lt(way === "apart" ? 2 : 3) }); // part of it

@@ -148,8 +148,8 @@ describe("values of the launch", () => {
       { name: "made", outputs: { out: tensor(i32, [2, 3]), flag: tensor(bool, []) } },
       ({ out, flag }) => {
         out.store(
-          iota(i32, [2, 3], 1)
-            .add(iota(i32, [2, 3], 0).mul(10))
+          iota(i32, [2, 3], { axis: 1 })
+            .add(iota(i32, [2, 3], { axis: 0 }).mul(10))
             .add(full(i32, [2, 3], 7)),
         );
         flag.store(constant(bool, true));
@@ -172,11 +172,11 @@ describe("tile ops", () => {
     const part = { dtype: f32, shape: [2, 2] };
     expect(await mapTile(matrix, six, part, (x) => x.slice([0, 1], [2, 2]))).toEqual([2, 3, 5, 6]);
     const wide = { dtype: f32, shape: [2, 6] };
-    expect(await mapTile(matrix, six, wide, (x) => concatenate([x, x.neg()], 1))).toEqual([
-      1, 2, 3, -1, -2, -3, 4, 5, 6, -4, -5, -6,
-    ]);
+    expect(await mapTile(matrix, six, wide, (x) => concatenate([x, x.neg()], { axis: 1 }))).toEqual(
+      [1, 2, 3, -1, -2, -3, 4, 5, 6, -4, -5, -6],
+    );
     const tall = { dtype: f32, shape: [4, 3] };
-    expect(await mapTile(matrix, six, tall, (x) => concatenate([x, x], 0))).toEqual([
+    expect(await mapTile(matrix, six, tall, (x) => concatenate([x, x], { axis: 0 }))).toEqual([
       ...six,
       ...six,
     ]);
@@ -200,8 +200,8 @@ describe("tile ops", () => {
   test("broadcasts of scalars, rows and columns", async () => {
     const out = await mapTile(matrix, six, matrix, (x) =>
       x
-        .sub(x.min(1, { keep: true }))
-        .add(x.max(0))
+        .sub(x.min({ axis: 1, keepDims: true }))
+        .add(x.max({ axis: 0 }))
         .add(x.sum()),
     );
     expect(out).toEqual([25, 27, 29, 25, 27, 29]);
@@ -222,13 +222,15 @@ describe("tile ops", () => {
       });
       return sums;
     };
-    expect(await mapTile(from, values, { dtype: i32, shape: [2, 4] }, (x) => x.sum(1))).toEqual(
-      sumOver([1]),
-    );
+    expect(
+      await mapTile(from, values, { dtype: i32, shape: [2, 4] }, (x) => x.sum({ axis: 1 })),
+    ).toEqual(sumOver([1]));
     expect(await mapTile(from, values, { dtype: i32, shape: [] }, (x) => x.sum())).toEqual([276]);
-    expect(await mapTile(from, values, { dtype: i32, shape: [3] }, (x) => x.sum(2).sum(0))).toEqual(
-      sumOver([0, 2]),
-    );
+    expect(
+      await mapTile(from, values, { dtype: i32, shape: [3] }, (x) =>
+        x.sum({ axis: 2 }).sum({ axis: 0 }),
+      ),
+    ).toEqual(sumOver([0, 2]));
   });
 
   test("logical and bitwise reductions", async () => {
@@ -250,20 +252,27 @@ describe("tile ops", () => {
   });
 
   test("scans in both directions", async () => {
-    expect(await mapTile(matrix, six, matrix, (x) => x.cumsum(1))).toEqual([1, 3, 6, 4, 9, 15]);
-    expect(await mapTile(matrix, six, matrix, (x) => x.cumsum(0, { reverse: true }))).toEqual([
-      5, 7, 9, 4, 5, 6,
+    expect(await mapTile(matrix, six, matrix, (x) => x.cumsum({ axis: 1 }))).toEqual([
+      1, 3, 6, 4, 9, 15,
     ]);
+    expect(await mapTile(matrix, six, matrix, (x) => x.cumsum({ axis: 0, reverse: true }))).toEqual(
+      [5, 7, 9, 4, 5, 6],
+    );
   });
 
   test("the index of the extreme, and sorting with payloads", async () => {
     const values = [3, 1, 2, 9, 9, 7];
-    expect(await mapTile(matrix, values, { dtype: i32, shape: [2] }, (x) => x.argmax(1))).toEqual([
-      0, 0,
+    expect(
+      await mapTile(matrix, values, { dtype: i32, shape: [2] }, (x) => x.argmax({ axis: 1 })),
+    ).toEqual([0, 0]);
+    expect(await mapTile(matrix, values, matrix, (x) => x.sort({ axis: 1 }))).toEqual([
+      1, 2, 3, 7, 9, 9,
     ]);
-    expect(await mapTile(matrix, values, matrix, (x) => x.sort(1))).toEqual([1, 2, 3, 7, 9, 9]);
     const order = await mapTile(matrix, values, { dtype: i32, shape: [2, 3] }, (x) => {
-      const [, payload] = x.sortWith(1, [iota(i32, [2, 3], 1)], { descending: true });
+      const [, payload] = x.sortWith([iota(i32, [2, 3], { axis: 1 })], {
+        axis: 1,
+        descending: true,
+      });
       return payload;
     });
     expect(order).toEqual([0, 2, 1, 0, 1, 2]);

@@ -39,7 +39,7 @@ function randomKernel(dtype: DType) {
     },
     ({ i, seed, out }) => {
       const start = i.mul(span);
-      const position = iota(dtypes.u32, [span], 0).add(start.cast(dtypes.u32));
+      const position = iota(dtypes.u32, [span], { axis: 0 }).add(start.cast(dtypes.u32));
       let mixed = position.mul(0x9e3779b9).xor(seed);
       mixed = mixed.xor(mixed.shr(16)).mul(0x85ebca6b);
       mixed = mixed.xor(mixed.shr(13)).mul(0xc2b2ae35);

@@ -57,9 +57,9 @@ export const gradients: { readonly [name: string]: Smooth } = {
   transpose: (x) => arrays.transpose(x),
   flip: (x) => arrays.flip(x),
   concatenate: (x) => arrays.concatenate([x, arrays.sin(x)]),
-  stack: (x) => arrays.stack([x, arrays.sin(x)], 1),
-  expandDims: (x) => arrays.expandDims(x, 1),
-  squeeze: (x) => arrays.squeeze(arrays.reshape(x, [1, 6]), 0),
+  stack: (x) => arrays.stack([x, arrays.sin(x)], { axis: 1 }),
+  expandDims: (x) => arrays.expandDims(x, { axis: 1 }),
+  squeeze: (x) => arrays.squeeze(arrays.reshape(x, [1, 6]), { axis: 0 }),
   pad: (x) =>
     arrays.pad(x, [
       [1, 0],
@@ -69,7 +69,7 @@ export const gradients: { readonly [name: string]: Smooth } = {
   dynamicSlice: (x) => arrays.dynamicSlice(x, [arrays.array(1, "i32"), 0], [1, 2]),
   dynamicUpdateSlice: (x) => arrays.dynamicUpdateSlice(x, weights([1, 2]), [0, 1]),
   take: (x) => arrays.take(x, indices(1, 1, 0)),
-  takeAlongAxis: (x) => arrays.takeAlongAxis(x, arrays.reshape(indices(2, 0), [2, 1]), 1),
+  takeAlongAxis: (x) => arrays.takeAlongAxis(x, arrays.reshape(indices(2, 0), [2, 1]), { axis: 1 }),
   addAt: (x) => arrays.addAt(x, indices(0, 0), arrays.sin(x)),
   setAt: (x) => arrays.setAt(x, indices(1), weights([1, 3])),
   sum: (x) => arrays.sum(x, { axis: 0 }),
@@ -133,5 +133,5 @@ export const gradients: { readonly [name: string]: Smooth } = {
     return nn.attention(heads, heads, arrays.sin(heads));
   },
   "nn.crossEntropy": (x) => nn.crossEntropy(x, indices(2, 0)),
-  "nn.sgd": (x) => nn.sgd(x, arrays.sin(x), 0.1),
+  "nn.sgd": (x) => nn.sgd(x, arrays.sin(x), { learningRate: 0.1 }),
 };

@@ -127,10 +127,10 @@ const tokens = normal([2, 7, 4], 1);
 /** A state space whose decay and input depend on the token, by an associative scan along time. */
 function selective({ wd = tokens, wb = tokens, wc = tokens, a = tokens, k = tokens }: Tree): F64 {
   const steps = nn.softplus(matmul(tokens, wd));
-  const decay = exp(neg(mul(expandDims(steps, -1), exp(a))));
+  const decay = exp(neg(mul(expandDims(steps, { axis: -1 }), exp(a))));
   const input = mul(
-    mul(expandDims(steps, -1), expandDims(matmul(tokens, wb), 2)),
-    expandDims(tokens, -1),
+    mul(expandDims(steps, { axis: -1 }), expandDims(matmul(tokens, wb), { axis: 2 })),
+    expandDims(tokens, { axis: -1 }),
   );
   const states = associativeScan(
     (left: readonly [F64, F64], right: readonly [F64, F64]) =>
@@ -138,7 +138,7 @@ function selective({ wd = tokens, wb = tokens, wc = tokens, a = tokens, k = toke
     [decay, input] as readonly [F64, F64],
     { axis: 1 },
   )[1];
-  const mixed = sum(mul(states, expandDims(matmul(tokens, wc), 2)), { axis: -1 });
+  const mixed = sum(mul(states, expandDims(matmul(tokens, wc), { axis: 2 })), { axis: -1 });
   const smoothed = nn.conv(mixed, k, { padding: [[2, 0]], groups: 4 });
   return sum(mul(nn.silu(smoothed), tokens));
 }
@@ -170,7 +170,7 @@ function experts({ route = rows, w1 = rows, w2 = rows }: Tree): F64 {
     oneHot(astype(sum(mul(place, hot), { axis: 1 }), "i32"), 3, "f64"),
     sum(fits, { axis: 1, keepDims: true }),
   );
-  const dispatch = mul(expandDims(fits, 2), expandDims(slot, 1));
+  const dispatch = mul(expandDims(fits, { axis: 2 }), expandDims(slot, { axis: 1 }));
   const repeated = take(rows, array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5], "i32"));
   const inputs = einsum("tec,td->ecd", dispatch, repeated);
   const hidden = nn.gelu(einsum("ecd,edf->ecf", inputs, w1));
@@ -292,17 +292,21 @@ function search(table: F32): unknown {
     (state: typeof start) => bitwiseAnd(less(state.step, steps), logicalNot(all(state.ends))),
     (state: typeof start) => {
       const place = add(zeros([beams, 1], "i32"), state.step);
-      const last = reshape(takeAlongAxis(state.texts, place, 1), [beams]);
+      const last = reshape(takeAlongAxis(state.texts, place, { axis: 1 }), [beams]);
       const likely = nn.logSoftmax(take(table, last));
-      const onlyEnd = where(equal(iota([beams, words], 1, "i32"), 0), zeros([beams, words]), -1e9);
-      const next = where(expandDims(state.ends, 1), onlyEnd, likely);
+      const onlyEnd = where(
+        equal(iota([beams, words], "i32", { axis: 1 }), 0),
+        zeros([beams, words]),
+        -1e9,
+      );
+      const next = where(expandDims(state.ends, { axis: 1 }), onlyEnd, likely);
       const [scores, chosen] = topK(
-        reshape(add(expandDims(state.scores, 1), next), [beams * words]),
+        reshape(add(expandDims(state.scores, { axis: 1 }), next), [beams * words]),
         beams,
       );
       const from = div(chosen, words);
       const word = rem(chosen, words);
-      const texts = dynamicUpdateSlice(take(state.texts, from), expandDims(word, 1), [
+      const texts = dynamicUpdateSlice(take(state.texts, from), expandDims(word, { axis: 1 }), [
         0,
         add(state.step, 1),
       ]);
@@ -318,7 +322,7 @@ function search(table: F32): unknown {
 /** Filters, extremes and sums over signals, without a Fourier transform. */
 function signals(x: F32): unknown {
   const taps = reshape(array([0.25, 0.5, 0.25]), [3, 1, 1]);
-  const filtered = nn.conv(expandDims(x, 2), taps, { padding: "same" });
+  const filtered = nn.conv(expandDims(x, { axis: 2 }), taps, { padding: "same" });
   const envelope = nn.maxPool(mul(filtered, filtered), [4], { strides: 2 });
   const follow = scan(
     (state: F32, now: F32) => {

@@ -54,7 +54,7 @@ const makeSum = (mistake?: SumMistake): KernelDefinition =>
           const awaited = mistake === "waits for too few signals" ? last - 1 : last;
           if (mistake === "waits for its own signal") done.at(0).wait(blocks); // <- waits for its own signal
           else if (mistake !== "no semaphore") done.at(0).wait(awaited);
-          out.store(partial.at(slice(0, last)).load().sum(0)); // <- partial sums
+          out.store(partial.at(slice(0, last)).load().sum({ axis: 0 })); // <- partial sums
         },
       );
     },

@@ -166,11 +166,15 @@ class FlightProgram {
     }
     const factor = random.pick(here.factors);
     const steps: readonly (() => Tile<"bf16">)[] = [
-      () => factor.add(random.pick(here.sums).max(1, { keep: true }).cast(bf16)),
+      () => factor.add(random.pick(here.sums).max({ axis: 1, keepDims: true }).cast(bf16)),
       () => factor.gt(0).select(factor, random.pick(here.factors)),
-      () => roll(factor, 1 + random.below(3), random.below(2)),
-      () => factor.sort(1),
-      () => concatenate([factor, factor], 1).slice([0, 1], [this.#sizes.rows, this.#sizes.depth]),
+      () => roll(factor, 1 + random.below(3), { axis: random.below(2) }),
+      () => factor.sort({ axis: 1 }),
+      () =>
+        concatenate([factor, factor], { axis: 1 }).slice(
+          [0, 1],
+          [this.#sizes.rows, this.#sizes.depth],
+        ),
     ];
     here.factors.push(random.pick(steps)().minimum(8).maximum(-8));
   }

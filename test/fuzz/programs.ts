@@ -81,7 +81,7 @@ function edges(random: Random): Program {
         : first.add(second);
       const result = both.add(tame(line, random).broadcastTo([rows, columns]));
       out.at(slice(row, rows), slice(column, columns)).store(result);
-      sums.at(slice(row, rows), slice(j, 1)).store(result.sum(1).reshape([rows, 1]));
+      sums.at(slice(row, rows), slice(j, 1)).store(result.sum({ axis: 1 }).reshape([rows, 1]));
     },
   );
   return {
@@ -173,10 +173,10 @@ function carries(random: Random): Program {
           () => q,
           () => p.transpose(),
           () => r.add(k.cast(f32)).minimum(9),
-          () => q.sum(0).minimum(8).maximum(-8).broadcastTo(shape),
-          () => p.max(1).reshape([size, 1]).broadcastTo(shape),
+          () => q.sum({ axis: 0 }).minimum(8).maximum(-8).broadcastTo(shape),
+          () => p.max({ axis: 1 }).reshape([size, 1]).broadcastTo(shape),
           () => polish(r, random).minimum(8).maximum(-8),
-          () => concatenate([q, q], 0).slice([size / 2, 0], shape),
+          () => concatenate([q, q], { axis: 0 }).slice([size / 2, 0], shape),
         ];
         const [first = 0, second = 1, third = 2] = turns;
         const pick = (turn: number): Tile<"f32"> => (choices[turn] ?? (() => product))();
@@ -187,7 +187,7 @@ function carries(random: Random): Program {
       const [p, q, r] = loop({ to: trips, carry: carried }, step);
       a.store(p);
       b.store(q.add(r.transpose()));
-      c.store(r.sum(1));
+      c.store(r.sum({ axis: 1 }));
     },
   );
   return { kernel: traced, dimensions: {} };
@@ -218,22 +218,25 @@ function sorts(random: Random): Program {
       const at = slice(i.mul(rows), rows);
       const found = x.at(at).load();
       // Keys that are equal would leave the order of their payloads open.
-      const falling = iota(i32, [rows, width], 1)
+      const falling = iota(i32, [rows, width], { axis: 1 })
         .mul(-1)
         .add(width - 1);
       const distinct = found.mul(0).add(falling.cast(keyFormat));
       const loaded = y.at(at).load();
       if (second) {
-        const [sorted, carried, places] = distinct.sortWith(1, [loaded, falling], { descending });
+        const [sorted, carried, places] = distinct.sortWith([loaded, falling], {
+          axis: 1,
+          descending,
+        });
         keys.at(at).store(sorted.add(places.mul(0).cast(keyFormat)));
         payload.at(at).store(carried);
       } else {
-        const [sorted, carried] = distinct.sortWith(1, [loaded], { descending });
+        const [sorted, carried] = distinct.sortWith([loaded], { axis: 1, descending });
         keys.at(at).store(sorted);
         payload.at(at).store(carried);
       }
-      places.at(at).store(found.argmax(1));
-      running.at(at).store(tame(found, random).cumsum(1));
+      places.at(at).store(found.argmax({ axis: 1 }));
+      running.at(at).store(tame(found, random).cumsum({ axis: 1 }));
     },
   );
   return { kernel: traced, dimensions: { n: someBlocks(rows, random) } };
@@ -275,7 +278,7 @@ function pipeline(random: Random): Program {
           const slot = k.rem(stages);
           full.at(slot).wait();
           const tile = tame(ring.at(slot).load(), random);
-          const next = sum.add(writesBack ? tile.max(0) : tile.sum(0));
+          const next = sum.add(writesBack ? tile.max({ axis: 0 }) : tile.sum({ axis: 0 }));
           commitShared();
           empty.at(slot).arrive();
           return next;

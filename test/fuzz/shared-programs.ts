@@ -93,7 +93,7 @@ function members(random: Random): Program {
       const through: readonly ((tile: Tile<"f32">) => Tile<"f32">)[] = [
         (tile) => {
           wide.store(tile);
-          line.store(tile.sum(0).minimum(8).maximum(-8));
+          line.store(tile.sum({ axis: 0 }).minimum(8).maximum(-8));
           return wide.transpose().load().add(line.load().broadcastTo(shape));
         },
         (tile) => {
@@ -162,7 +162,7 @@ function warping(random: Random): Program {
           });
         });
         const all = buffer.load();
-        out.at(k).store(polish(all.add(all.max(0, { keep: true })), random));
+        out.at(k).store(polish(all.add(all.max({ axis: 0, keepDims: true })), random));
       });
     },
   );

@@ -65,12 +65,12 @@ function arranging(random: Random): Program {
       const indices = at.at(here).load().maximum(0).minimum(last);
       let tile = tame(x.at(here).load(), random);
       for (const step of steps) {
-        if (step === 0) tile = takeAlong(tile, indices, axis);
-        else if (step === 1) tile = flip(tile, axis);
-        else tile = roll(tile, by, axis);
+        if (step === 0) tile = takeAlong(tile, indices, { axis });
+        else if (step === 1) tile = flip(tile, { axis });
+        else tile = roll(tile, by, { axis });
       }
       out.at(here).store(tile);
-      const [keys, found] = topK(tile, count, 1, { least });
+      const [keys, found] = topK(tile, count, { axis: 1, least });
       best.at(here).store(keys);
       places.at(here).store(found);
       const values = at.at(here).load().cast(i32);
@@ -106,7 +106,7 @@ function combining(random: Random): Program {
     },
     ({ a, b, values, places, running, first, seen }) => {
       const [value, place] = reduceWith(
-        [a.load(), iota(i32, [rows, columns], axis)],
+        [a.load(), iota(i32, [rows, columns], { axis })],
         ([left, i], [right, j]) => {
           const later = right.gt(left);
           return [later.select(right, left), later.select(j, i)];
@@ -124,7 +124,7 @@ function combining(random: Random): Program {
       const earlier = (left: Tile<"i32">, right: Tile<"i32">): Tile<"i32"> =>
         left.ne(0).select(left, right);
       first.at(0).store(b.load().rem(3).reduce(earlier, 0));
-      seen.store(b.load().rem(3).scan(earlier, 0, axis, { reverse }));
+      seen.store(b.load().rem(3).scan(earlier, 0, { axis, reverse }));
     },
   );
   return { kernel: traced, dimensions: {} };
@@ -170,7 +170,9 @@ function draws(random: Random): Program {
       outputs: { out: tensor(f32, [blocks, size]) },
     },
     ({ i, key, out }) => {
-      const numbers = inOrder ? elementRun(i, [size]) : iota(i32, [size], 0).add(i.mul(size));
+      const numbers = inOrder
+        ? elementRun(i, [size])
+        : iota(i32, [size], { axis: 0 }).add(i.mul(size));
       const first = randomKey(fromMemory ? key : seed, { generator });
       const own = [first, first.foldIn(i), first.split(2)[1]][way] ?? first;
       const drawn = [
@@ -203,7 +205,7 @@ function inlined(random: Random): Program {
         meaning: (from) => [from.maximum(0).minimum(1)],
       });
       out.store(clamped.add(pick));
-      const [left, right] = [y.load(), iota(i32, [rows, columns], 1)];
+      const [left, right] = [y.load(), iota(i32, [rows, columns], { axis: 1 })];
       const [mixed] = inlinePtx({
         operands: [left, right],
         results: [i32],
@@ -241,7 +243,7 @@ function batches(random: Random): Program {
           .add(full(f32, [columns, rows], 1))
           .transpose(),
       );
-      total.store(tile.sum(1));
+      total.store(tile.sum({ axis: 1 }));
     },
   );
   const axes = { x: ofX, out: ofOut, ...(shares ? {} : { y: 0 }) };

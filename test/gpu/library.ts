@@ -100,7 +100,7 @@ const movement: Sweep = async (device, random, seed) => {
     [axes[last], axes[other]] = [axes[other] ?? 0, axes[last] ?? 0];
   }
   const turned = axes.map((axis) => shape[axis] ?? 1);
-  const permuted = await device.run(permute({ x: x.spec, axes }), { x: x.array });
+  const permuted = await device.run(permute({ x: x.spec, permutation: axes }), { x: x.array });
   const back = (own: readonly number[]) => shape.map((_, axis) => own[axes.indexOf(axis)] ?? 0);
   requireEqual(
     permuted.out,

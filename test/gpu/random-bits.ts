@@ -83,8 +83,8 @@ const choosing = (rows: number, generator: RandomGenerator) =>
   kernel(
     { name: "choosing", grid: { i: cdiv(rows, 64) }, outputs: { out: tensor(i32, [rows]) } },
     ({ i, out }) => {
-      const numbers = iota(i32, [640], 0).add(i.mul(640)).reshape([64, 10]);
-      const logits = iota(f32, [64, 10], 1).mul(0.25);
+      const numbers = iota(i32, [640], { axis: 0 }).add(i.mul(640)).reshape([64, 10]);
+      const logits = iota(f32, [64, 10], { axis: 1 }).mul(0.25);
       out
         .at(slice(i.mul(64), 64))
         .store(randomKey(seed, { generator }).categorical(logits, numbers));

@@ -48,7 +48,7 @@ async function stridedViews(device: Device): Promise<void> {
   const x = await device.upload(fromNumbers(f32, [64, 48], count(64 * 48)));
   const { out } = await device.run(rows, { x: x.transpose() });
   deepEqual(toNested(out), toNested(await device.download(x.transpose())));
-  await device.fill(x.slice(7, 9, 1), -1);
+  await device.fill(x.slice(7, 9, { axis: 1 }), -1);
   equal(await device.element(x, 5, 7), -1);
   equal(await device.element(x.transpose(), 6, 5), 5 * 48 + 6);
   x.dispose();

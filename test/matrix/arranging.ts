@@ -22,18 +22,18 @@ type Arrange = (tile: Tile<"f32">) => Tile<"f32">;
 
 /** Positions along an axis of [12, 20], different for each element. */
 const scattered = (axis: number): Tile<"i32"> =>
-  iota(i32, [12, 20], 0)
+  iota(i32, [12, 20], { axis: 0 })
     .mul(7)
-    .add(iota(i32, [12, 20], 1).mul(3))
+    .add(iota(i32, [12, 20], { axis: 1 }).mul(3))
     .rem(axis === 0 ? 12 : 20);
 
 const arrangements: readonly (readonly [string, Arrange])[] = [
-  ["flip of rows", (tile) => flip(tile, 0)],
-  ["flip of columns", (tile) => flip(tile, -1)],
-  ["roll of rows", (tile) => roll(tile, 5, 0)],
-  ["roll of columns, back", (tile) => roll(tile, -23, 1)],
-  ["takeAlong rows", (tile) => takeAlong(tile, scattered(0), 0)],
-  ["takeAlong columns", (tile) => takeAlong(tile, scattered(1), 1)],
+  ["flip of rows", (tile) => flip(tile, { axis: 0 })],
+  ["flip of columns", (tile) => flip(tile, { axis: -1 })],
+  ["roll of rows", (tile) => roll(tile, 5, { axis: 0 })],
+  ["roll of columns, back", (tile) => roll(tile, -23, { axis: 1 })],
+  ["takeAlong rows", (tile) => takeAlong(tile, scattered(0), { axis: 0 })],
+  ["takeAlong columns", (tile) => takeAlong(tile, scattered(1), { axis: 1 })],
 ];
 
 function arranged(name: string, arrange: Arrange, dtype: DType): MatrixCase {
@@ -65,7 +65,7 @@ function byThreads(): MatrixCase {
       },
       ({ x, out }) => {
         const own = threadIndex();
-        out.at(own).store(flip(x.at(own).load(), 0));
+        out.at(own).store(flip(x.at(own).load(), { axis: 0 }));
       },
     ),
   );
@@ -81,7 +81,7 @@ function greatest(least: boolean): MatrixCase {
         outputs: { values: tensor(f32, [3, 7]), places: tensor(i32, [3, 7]) },
       },
       ({ x, values, places }) => {
-        const [found, at] = topK(x.load(), 7, 1, { least });
+        const [found, at] = topK(x.load(), 7, { axis: 1, least });
         values.store(found);
         places.store(at);
       },
@@ -128,9 +128,9 @@ function reduced(): MatrixCase {
       },
       ({ x, outer, ends, kept }) => {
         const tile = x.load();
-        outer.store(tile.sum([0, 2]));
-        ends.store(tile.max([-1, 1]));
-        kept.store(tile.min([2, 0], { keep: true }));
+        outer.store(tile.sum({ axis: [0, 2] }));
+        ends.store(tile.max({ axis: [-1, 1] }));
+        kept.store(tile.min({ axis: [2, 0], keepDims: true }));
       },
     ),
   );

@@ -274,7 +274,7 @@ function sortCases(): readonly MatrixCase[] {
                     options: object,
                   ): readonly Tile[];
                 }
-              ).sortWith(axis, [iota(i32, shape, axis)], { descending });
+              ).sortWith(axis, [iota(i32, shape, { axis })], { descending });
               out.store(keys as never);
               order.store(places as never);
             },

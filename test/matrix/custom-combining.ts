@@ -22,7 +22,7 @@ function greatest([rows, columns]: Shape, axis: 0 | 1, warps: number): MatrixCas
       },
       ({ x, values, at }) => {
         const [value, place] = reduceWith(
-          [x.load(), iota(i32, [rows, columns], axis)],
+          [x.load(), iota(i32, [rows, columns], { axis })],
           ([a, i], [b, j]) => {
             const later = b.gt(a);
             return [later.select(b, a), later.select(j, i)];
@@ -87,7 +87,7 @@ function deviations(warps: number): MatrixCase {
               s0.add(s1).add(apart.mul(apart).mul(n0).mul(share)),
             ];
           },
-          { axis: -1, identity: [0, 0, 0], keep: true },
+          { axis: -1, identity: [0, 0, 0], keepDims: true },
         );
         mean.store(means);
         sum.store(sums);
@@ -112,7 +112,7 @@ function firstOnes([rows, columns]: Shape, axis: 0 | 1, warps: number): MatrixCa
         const earlier = (left: Tile<"i32">, right: Tile<"i32">): Tile<"i32"> =>
           left.ne(0).select(left, right);
         first.at(0).store(tile.reduce(earlier, 0));
-        seen.store(tile.scan(earlier, 0, axis));
+        seen.store(tile.scan(earlier, 0, { axis }));
       },
     ),
   );

@@ -336,7 +336,7 @@ function made(): readonly MatrixCase[] {
         definition: kernel(
           { name: "counts", outputs: { out: tensor(dtype, [8, 6]) } },
           ({ out }) => {
-            out.store(iota(dtype, [8, 6], axis));
+            out.store(iota(dtype, [8, 6], { axis }));
           },
         ),
         inputs: {},

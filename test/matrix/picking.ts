@@ -54,7 +54,7 @@ function rows(dtype: DType, columns: number, seed: number): MatrixCase {
       ({ i, table, ids, taken, out }) => {
         const here = slice(i.mul(16), 16);
         const own = ids.at(here).load({ fill: -1 });
-        const where = own.ge(0).expand(1);
+        const where = own.ge(0).expand({ axis: 1 });
         const tile = table.at(own).load({ where });
         taken.at(here).store(tile);
         out.at(own).store(tile, { where });
@@ -82,7 +82,7 @@ function elements(width: typeof i32 | typeof i64): MatrixCase {
         outputs: { out: tensor(f32, [6, 20]) },
       },
       ({ table, rows, columns, out }) => {
-        out.store(table.at(rows.load().expand(1), columns.load()).load());
+        out.store(table.at(rows.load().expand({ axis: 1 }), columns.load()).load());
       },
     ),
   );
@@ -158,7 +158,7 @@ function counted(space: "global" | "shared"): MatrixCase {
       },
       ({ i, ids, weights, bins, own }) => {
         const here = slice(i.mul(64), 64);
-        const where = iota(i32, [64], 0).add(i.mul(64)).lt(n);
+        const where = iota(i32, [64], { axis: 0 }).add(i.mul(64)).lt(n);
         const [at, weight] = [ids.at(here).load(), weights.at(here).load()];
         if (space === "global") bins.at(at).atomicAdd(weight, { where });
         else {

@@ -238,8 +238,12 @@ function inRegisters(dtype: DType, seed: number): readonly MatrixCase[] {
     change("transpose of three axes", [4, 8, 24], [24, 4, 8], (tile) => tile.transpose([2, 0, 1])),
     change("reshape", [32, 48], [6, 256], (tile) => tile.reshape([6, 256])),
     change("slice", [32, 48], [16, 20], (tile) => tile.slice([8, 12], [16, 20])),
-    change("concatenate", [24, 40], [24, 120], (tile) => concatenate([tile, tile, tile], 1)),
-    change("concatenate rows", [24, 40], [48, 40], (tile) => concatenate([tile, tile], 0)),
+    change("concatenate", [24, 40], [24, 120], (tile) =>
+      concatenate([tile, tile, tile], { axis: 1 }),
+    ),
+    change("concatenate rows", [24, 40], [48, 40], (tile) =>
+      concatenate([tile, tile], { axis: 0 }),
+    ),
     change("broadcast", [40], [16, 40], (tile) => tile.broadcastTo([16, 40])),
     change("broadcast columns", [16, 1], [16, 40], (tile) => tile.broadcastTo([16, 40])),
   ];

@@ -56,9 +56,9 @@ function combined(count: number): readonly MatrixCase[] {
         },
         ({ x: source, rows, columns, places, all }) => {
           const tile = source.load();
-          rows.store(tile.max(1));
-          columns.store(tile.sum(0));
-          places.store(tile.argmin(0));
+          rows.store(tile.max({ axis: 1 }));
+          columns.store(tile.sum({ axis: 0 }));
+          places.store(tile.argmin({ axis: 0 }));
           all.at(0).store(tile.sum());
         },
       ),
@@ -73,8 +73,8 @@ function combined(count: number): readonly MatrixCase[] {
         },
         ({ x: source, sums, sorted }) => {
           const tile = source.load();
-          sums.store(tile.cumsum(1).add(tile.cumsum(0, { reverse: true })));
-          sorted.store(tile.sort(1).sort(0));
+          sums.store(tile.cumsum({ axis: 1 }).add(tile.cumsum({ axis: 0, reverse: true })));
+          sorted.store(tile.sort({ axis: 1 }).sort({ axis: 0 }));
         },
       ),
     ),
@@ -95,7 +95,7 @@ function combined(count: number): readonly MatrixCase[] {
           const tile = source.load();
           turned.store(tile.transpose());
           shaped.store(tile.reshape([24, 64]));
-          taken.store(takeAlong(tile, tile.abs().rem(96), 1));
+          taken.store(takeAlong(tile, tile.abs().rem(96), { axis: 1 }));
           counts.store(histogram(tile.abs().rem(10), 10));
         },
       ),
@@ -115,7 +115,7 @@ function updated(count: number): MatrixCase {
         outputs: { before: tensor(i64, [16]) },
       },
       ({ x: source, table, before }) => {
-        before.store(table.atomicAdd(source.load().sum(1).cast(i64)));
+        before.store(table.atomicAdd(source.load().sum({ axis: 1 }).cast(i64)));
       },
     ),
   );
@@ -135,12 +135,12 @@ function apart(count: number): MatrixCase {
       ({ x: source, out, row }) => {
         warps((warp) => {
           when(warp.eq(count - 1), () => {
-            row.store(source.at(3).load().cumsum(0));
+            row.store(source.at(3).load().cumsum({ axis: 0 }));
           });
         });
         loop(32 / count, (round) => {
           warps((warp) => {
-            out.at(round.mul(count).add(warp)).store(row.load().add(warp).sort(0));
+            out.at(round.mul(count).add(warp)).store(row.load().add(warp).sort({ axis: 0 }));
           });
         });
       },

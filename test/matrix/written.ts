@@ -71,7 +71,7 @@ function eachLane(warps: number): MatrixCase {
               .join("\n"),
           meaning: (tile) => {
             const half = (start: number): Tile<"f32"> => tile.slice([0, start], [warps, 32]);
-            return [concatenate([half(32), half(0)], 1)];
+            return [concatenate([half(32), half(0)], { axis: 1 })];
           },
         });
         out.store(turned);
@@ -96,7 +96,7 @@ function batched(axis: number): MatrixCase {
         ({ i, x, out }) => {
           const here = slice(i.mul(2), 2);
           const tile = x.at(here).load();
-          out.at(here).store(tile.sub(tile.max(1, { keep: true })));
+          out.at(here).store(tile.sub(tile.max({ axis: 1, keepDims: true })));
         },
       ),
       { x: axis, out: 2 - axis },

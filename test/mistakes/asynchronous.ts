@@ -240,7 +240,7 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
     code: "TW1008",
     make: () =>
       copying(({ x, buffer, ready: at }) => {
-        const rows = x.at(iota(i32, [4], 0));
+        const rows = x.at(iota(i32, [4], { axis: 0 }));
         // @ts-expect-error copies move windows
         copyAsync(rows, buffer, { barrier: at }); // <- copy of what index tiles pick
       }),

@@ -344,7 +344,7 @@ export const controlMistakes = mistakeTable(import.meta.url, [
     make: () =>
       program(({ tile }) => {
         warps(() => {
-          flip(tile, 0); // <- tile turned around in warp code
+          flip(tile, { axis: 0 }); // <- tile turned around in warp code
         });
       }),
     message: "flip needs the whole program thread, not one warp",

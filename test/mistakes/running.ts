@@ -318,7 +318,7 @@ export const runningMistakes = mistakeTable(import.meta.url, [
             scratch: { stage: smem(i32, [8]) },
           },
           ({ rank, stage }) => {
-            stage.peer(rank).store(iota(i32, [8], 0)); // <- peer that is not there
+            stage.peer(rank).store(iota(i32, [8], { axis: 0 })); // <- peer that is not there
           },
         ),
         { rank: 2 },

@@ -19,7 +19,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW1010",
     make: () =>
       program(({ tile }) => {
-        tile.div(tile.sum(1)); // <- sum of rows without its axis
+        tile.div(tile.sum({ axis: 1 })); // <- sum of rows without its axis
       }),
     message: "operands of div",
     found: "[8]",
@@ -39,7 +39,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW2020",
     make: () =>
       program(({ tile }) => {
-        tile.sum(2); // <- sum along a third axis
+        tile.sum({ axis: 2 }); // <- sum along a third axis
       }),
     message: "sum has no axis 2",
     expected: "an axis from 0 to 1",
@@ -50,7 +50,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW2020",
     make: () =>
       program(({ tile }) => {
-        tile.cumsum(-3); // <- axis before the first
+        tile.cumsum({ axis: -3 }); // <- axis before the first
       }),
     message: "cumsum has no axis -3",
   },
@@ -59,7 +59,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW1015",
     make: () =>
       program(() => {
-        zeros(f32, [64]).sum(0); // <- sum along the only axis
+        zeros(f32, [64]).sum({ axis: 0 }); // <- sum along the only axis
       }),
     message: "sum(0) along the only axis leaves no tile",
     remedy: "write sum()",
@@ -118,7 +118,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW1008",
     make: () =>
       program(({ tile }) => {
-        tile.expand(3); // <- expand beyond the end
+        tile.expand({ axis: 3 }); // <- expand beyond the end
       }),
     message: "an axis from -3 to 2",
     found: "3",
@@ -148,7 +148,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW2027",
     make: () =>
       program(({ tile }) => {
-        concatenate([tile, zeros(f32, [8, 32])], 0); // <- tiles of different widths joined
+        concatenate([tile, zeros(f32, [8, 32])], { axis: 0 }); // <- tiles of different widths joined
       }),
     message: "tiles to concatenate differ outside axis 0",
     expected: "[8, 64]",
@@ -159,7 +159,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW2003",
     make: () =>
       program(({ tile, halves }) => {
-        concatenate([tile, halves.load()], 0); // <- tiles of different dtypes joined
+        concatenate([tile, halves.load()], { axis: 0 }); // <- tiles of different dtypes joined
       }),
     message: "operands of concatenate",
   },
@@ -168,7 +168,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW2026",
     make: () =>
       program(() => {
-        concatenate([], 0); // <- nothing joined
+        concatenate([], { axis: 0 }); // <- nothing joined
       }),
     remedy: "give at least one tile",
   },
@@ -296,7 +296,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     code: "TW2004",
     make: () =>
       program(({ tile }) => {
-        tile.sortWith(1, [zeros(f64, [8, 32])]); // <- payload of another shape
+        tile.sortWith([zeros(f64, [8, 32])], { axis: 1 }); // <- payload of another shape
       }),
     message: "operands of sort have different shapes",
     expected: "[8, 64]",

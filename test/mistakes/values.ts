@@ -170,7 +170,7 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     code: "TW2007",
     make: () =>
       program(() => {
-        iota(i8, [256], 0); // <- counting beyond i8
+        iota(i8, [256], { axis: 0 }); // <- counting beyond i8
       }),
     message: "iota counts to 255, which i8 cannot hold",
     expected: "from -128 to 127",
@@ -223,7 +223,7 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     code: "TW1008",
     make: () =>
       program(({ x }) => {
-        (x as never as Tile<"f32">).max(0); // <- maximum of memory
+        (x as never as Tile<"f32">).max({ axis: 0 }); // <- maximum of memory
       }),
     message: "an operand of max must be a tile",
     remedy: ".load()",

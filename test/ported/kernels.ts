@@ -52,7 +52,7 @@ export const scatterAdd = kernel(
   ({ i, j, ids, grad, table }) => {
     const [rows, columns] = [slice(i.mul(32), 32), slice(j.mul(128), 128)];
     const own = ids.at(rows).load({ fill: -1 });
-    const where = own.ge(0).expand(1);
+    const where = own.ge(0).expand({ axis: 1 });
     table.at(own, columns).atomicAdd(grad.at(rows, columns).load(), { where });
   },
 );
@@ -163,20 +163,20 @@ export const paged = kernel(
     const { total, sums } = loop(
       { to: length.add(tokens - 1).div(tokens), carry: initial },
       (step, state) => {
-        const token = iota(i32, [tokens], 0).add(step.mul(tokens));
+        const token = iota(i32, [tokens], { axis: 0 }).add(step.mul(tokens));
         const isThere = token.lt(length);
         const own = table.at(b).at(token.div(page)).load({ where: isThere });
         const pick = (array: typeof keys) =>
-          array.at(own, token.rem(page), h).load({ where: isThere.expand(1) });
+          array.at(own, token.rem(page), h).load({ where: isThere.expand({ axis: 1 }) });
         const scores = isThere
-          .expand(0)
+          .expand({ axis: 0 })
           .select(dot(query, pick(keys).transpose()).mul(scale), -Infinity);
-        const greatest = state.greatest.maximum(scores.max(1, { keep: true }));
+        const greatest = state.greatest.maximum(scores.max({ axis: 1, keepDims: true }));
         const weights = scores.sub(greatest).exp();
         const decay = state.greatest.sub(greatest).exp();
         return {
           greatest,
-          total: state.total.mul(decay).add(weights.sum(1, { keep: true })),
+          total: state.total.mul(decay).add(weights.sum({ axis: 1, keepDims: true })),
           sums: dot(weights.cast(bf16), pick(values), { accumulator: state.sums.mul(decay) }),
         };
       },
@@ -201,10 +201,12 @@ export const greatest = kernel(
     const none = { found: full(f32, [best], -Infinity), at: full(i32, [best], -1) };
     const { found, at } = loop({ to: cdiv(length, chunk), carry: none }, (step, state) => {
       const here = slice(step.mul(chunk), chunk);
-      const tile = concatenate([state.found, x.at(i, here).load({ fill: -Infinity })], 0);
-      const own = concatenate([state.at, iota(i32, [chunk], 0).add(step.mul(chunk))], 0);
-      const [next, order] = topK(tile, best, 0);
-      return { found: next, at: takeAlong(own, order, 0) };
+      const tile = concatenate([state.found, x.at(i, here).load({ fill: -Infinity })], { axis: 0 });
+      const own = concatenate([state.at, iota(i32, [chunk], { axis: 0 }).add(step.mul(chunk))], {
+        axis: 0,
+      });
+      const [next, order] = topK(tile, best, { axis: 0 });
+      return { found: next, at: takeAlong(own, order, { axis: 0 }) };
     });
     values.at(i).store(found);
     places.at(i).store(at);

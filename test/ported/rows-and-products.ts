@@ -99,7 +99,7 @@ export const dropout = kernel(
   },
   ({ i, x, seed, dropped, out }) => {
     const here = slice(i.mul(512), 512);
-    const numbers = iota(u32, [512], 0).add(i.mul(512).cast(u32));
+    const numbers = iota(u32, [512], { axis: 0 }).add(i.mul(512).cast(u32));
     const key = randomKey([constant(u32, 0), seed], { generator: "philox" });
     const keeps = key.uniform(numbers).ge(dropped);
     const scaled = x.at(here).load().div(dropped.neg().add(1));
@@ -127,7 +127,9 @@ export const layerNorm = kernel(
     const count = constant(f32, columns);
     const row = x.at(i, whole).load();
     const mean = row.sum().div(count);
-    const apart = iota(i32, [longest], 0).lt(constant(i32, columns)).select(row.sub(mean), 0);
+    const apart = iota(i32, [longest], { axis: 0 })
+      .lt(constant(i32, columns))
+      .select(row.sub(mean), 0);
     const inverse = apart.mul(apart).sum().div(count).add(epsilon).rsqrt();
     means.at(i).store(mean);
     inverses.at(i).store(inverse);
@@ -188,7 +190,7 @@ export const sumOfParts = kernel(
         x
           .at(slice(step.mul(16), 16), here)
           .load()
-          .sum(0),
+          .sum({ axis: 0 }),
       ),
     );
     out.at(here).store(sums);
@@ -215,7 +217,7 @@ export const attention = kernel(
   ({ h, i, q, keys, values, scale, out, logarithms }) => {
     const here = slice(i.mul(block), block);
     const query = q.at(h, here).load();
-    const row = iota(i32, [block, 1], 0).add(i.mul(block));
+    const row = iota(i32, [block, 1], { axis: 0 }).add(i.mul(block));
     const initial = {
       greatest: full(f32, [block, 1], -Infinity),
       total: zeros(f32, [block, 1]),
@@ -223,15 +225,15 @@ export const attention = kernel(
     };
     const { greatest, total, sums } = loop({ to: i.add(1), carry: initial }, (j, state) => {
       const there = slice(j.mul(block), block);
-      const column = iota(i32, [1, block], 1).add(j.mul(block));
+      const column = iota(i32, [1, block], { axis: 1 }).add(j.mul(block));
       const all = dot(query, keys.at(h, there).transpose().load()).mul(scale.mul(Math.LOG2E));
       const scores = row.ge(column).select(all, -Infinity);
-      const next = state.greatest.maximum(scores.max(1, { keep: true }));
+      const next = state.greatest.maximum(scores.max({ axis: 1, keepDims: true }));
       const weights = scores.sub(next).exp2();
       const decay = state.greatest.sub(next).exp2();
       return {
         greatest: next,
-        total: state.total.mul(decay).add(weights.sum(1, { keep: true })),
+        total: state.total.mul(decay).add(weights.sum({ axis: 1, keepDims: true })),
         sums: dot(weights.cast(f16), values.at(h, there).load(), {
           accumulator: state.sums.mul(decay),
         }),
@@ -283,7 +285,7 @@ export const runningSums = kernel(
     loop({ to: cdiv(n, stretch), carry: constant(f32, 0) }, (step, before) => {
       const here = slice(step.mul(stretch), stretch);
       const values = x.at(i, here).load();
-      out.at(i, here).store(values.cumsum(0).add(before));
+      out.at(i, here).store(values.cumsum({ axis: 0 }).add(before));
       return before.add(values.sum());
     });
   },
@@ -314,7 +316,7 @@ export const chainedSums = kernel(
     );
     sums.at(i).store(before.add(values.sum()));
     known.at(i).signal(1);
-    out.at(here).store(values.cumsum(0).add(before));
+    out.at(here).store(values.cumsum({ axis: 0 }).add(before));
   },
 );
 
@@ -332,8 +334,8 @@ export const depthwise = kernel(
   ({ c, i, j, x, filters, out }) => {
     const picture = x.at(c);
     const [y, z] = [
-      iota(i32, [down, 1], 0).add(i.mul(down)),
-      iota(i32, [1, across], 1).add(j.mul(across)),
+      iota(i32, [down, 1], { axis: 0 }).add(i.mul(down)),
+      iota(i32, [1, across], { axis: 1 }).add(j.mul(across)),
     ];
     const inside = (place: typeof y, extent: typeof height) =>
       place.ge(0).and(place.lt(constant(i32, extent)));

@@ -69,7 +69,7 @@ async function valuesOf(arrays: readonly T.NDArray[]): Promise<Results> {
 function add(random: Random, size: number): ArrayProgram {
   const n = 1 + random.below(300_000 * size);
   return {
-    run: () => valuesOf([T.add(T.ones([n]), T.iota([n], 0, "f32"))]),
+    run: () => valuesOf([T.add(T.ones([n]), T.iota([n], "f32", { axis: 0 }))]),
     expected: () => Promise.resolve([Array.from({ length: n }, (_, at) => at + 1)]),
   };
 }

@@ -80,9 +80,9 @@ export function sortedRows(): KernelDefinition {
       outputs: { order: tensor(i32, shape), other: tensor(i32, [4, 128]) },
     },
     ({ keys, order, other }) => {
-      const [, moved] = keys.load().sortWith(0, [iota(i32, shape, 0)]);
+      const [, moved] = keys.load().sortWith([iota(i32, shape, { axis: 0 })], { axis: 0 });
       order.store(moved);
-      other.store(moved.sort(0).transpose());
+      other.store(moved.sort({ axis: 0 }).transpose());
     },
   );
 }

@@ -66,8 +66,8 @@ export function rowSoftmax(): KernelDefinition {
     ({ i, x, out }) => {
       const here = slice(i.mul(rows), rows);
       const tile = x.at(here).load();
-      const powers = tile.sub(tile.max(1, { keep: true })).exp();
-      out.at(here).store(powers.div(powers.sum(1, { keep: true })));
+      const powers = tile.sub(tile.max({ axis: 1, keepDims: true })).exp();
+      out.at(here).store(powers.div(powers.sum({ axis: 1, keepDims: true })));
     },
   );
 }
@@ -109,17 +109,17 @@ export function flashAttention(): KernelDefinition {
         copyAsync(v.at(here), tileV, { barrier: landed });
         landed.wait();
         const scores = dot(tileQ.load(), tileK.transpose().load()).mul(0.125);
-        const greatest = carried.greatest.maximum(scores.max(1));
-        const powers = scores.sub(greatest.expand(1)).exp();
+        const greatest = carried.greatest.maximum(scores.max({ axis: 1 }));
+        const powers = scores.sub(greatest.expand({ axis: 1 })).exp();
         const scale = carried.greatest.sub(greatest).exp();
-        const rescaled = carried.sum.mul(scale.expand(1));
+        const rescaled = carried.sum.mul(scale.expand({ axis: 1 }));
         return {
           sum: dot(powers.cast(bf16), tileV.load(), { accumulator: rescaled }),
           greatest,
-          total: carried.total.mul(scale).add(powers.sum(1)),
+          total: carried.total.mul(scale).add(powers.sum({ axis: 1 })),
         };
       });
-      out.at(rows).store(sum.div(total.expand(1)).cast(bf16));
+      out.at(rows).store(sum.div(total.expand({ axis: 1 })).cast(bf16));
     },
   );
 }
@@ -153,7 +153,7 @@ export function weightOnlyMatmul(): KernelDefinition {
         const left = tileW.load().cast(bf16);
         return dot(left, tileX.load(), { accumulator: sum });
       });
-      out.at(rows).store(product.mul(scale.at(rows).load().expand(1)));
+      out.at(rows).store(product.mul(scale.at(rows).load().expand({ axis: 1 })));
     },
   );
 }

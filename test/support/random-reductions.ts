@@ -66,13 +66,13 @@ async function checkReductions(device: Device, one: ReduceCase, text: string, nu
     highs[at] = Math.max(highs[at] ?? NaN, values[element] ?? NaN);
   }
   const spec = tensor(dtype, shape);
-  const total = await device.run(reduce({ x: spec, axes, out: wideFormat(dtype) }), { x });
+  const total = await device.run(reduce({ x: spec, axis: axes, out: wideFormat(dtype) }), { x });
   requireEqual(
     total.out,
     sums.map((sum) => sum + 0),
     text,
   );
-  const most = await device.run(reduce({ x: spec, axes, combine: "max" }), { x });
+  const most = await device.run(reduce({ x: spec, axis: axes, combine: "max" }), { x });
   requireEqual(most.out, highs, text);
 }
 

@@ -100,7 +100,7 @@ const cases: { readonly [name: string]: Case } = {
     needs: barrierFor("own", "have written"),
     body({ x, out, own }) {
       own.store(x.load());
-      const turned = iota(i32, [rows], 0)
+      const turned = iota(i32, [rows], { axis: 0 })
         .mul(-1)
         .add(rows - 1);
       out.store(own.at(turned).load());
@@ -109,7 +109,7 @@ const cases: { readonly [name: string]: Case } = {
   "stores by index write": {
     needs: barrierFor("own", "have written"),
     body({ x, out, own }) {
-      const turned = iota(i32, [rows], 0)
+      const turned = iota(i32, [rows], { axis: 0 })
         .mul(-1)
         .add(rows - 1);
       own.at(turned).store(x.load());

@@ -86,7 +86,7 @@ export const quiet: { readonly [name: string]: Group } = {
     body({ tile, index, keep }) {
       const grown = tile.exp().fma(2, tile);
       keep.push(tile.isNan().select(grown, tile.gt(grown).select(tile, grown)));
-      keep.push(iota(f32, [length], 0).add(tile));
+      keep.push(iota(f32, [length], { axis: 0 }).add(tile));
       keep.push(tile.bitcast(u32).cast(f32));
       const [negated] = inlinePtx({
         operands: [tile],
@@ -106,10 +106,27 @@ export const quiet: { readonly [name: string]: Group } = {
     body({ tile, keep }) {
       // Four neighbours lie in one lane, so that nothing of this leaves its lane.
       const rows = tile.reshape([64, 4]).layoutCast("(L0 L1 L2 L3 L4 W0 | R0 R1)");
-      const sorted = rows.sort(1).add(rows.cumsum(1)).transpose();
-      const joined = concatenate([sorted.slice([2, 0], [2, 64]), sorted.slice([0, 0], [2, 64])], 0);
-      keep.push(joined.transpose().sub(rows.max(1).expand(1)).reshape([length]));
-      keep.push(rows.argmax(1).cast(f32).expand(1).broadcastTo([64, 4]).reshape([length]));
+      const sorted = rows
+        .sort({ axis: 1 })
+        .add(rows.cumsum({ axis: 1 }))
+        .transpose();
+      const joined = concatenate([sorted.slice([2, 0], [2, 64]), sorted.slice([0, 0], [2, 64])], {
+        axis: 0,
+      });
+      keep.push(
+        joined
+          .transpose()
+          .sub(rows.max({ axis: 1 }).expand({ axis: 1 }))
+          .reshape([length]),
+      );
+      keep.push(
+        rows
+          .argmax({ axis: 1 })
+          .cast(f32)
+          .expand({ axis: 1 })
+          .broadcastTo([64, 4])
+          .reshape([length]),
+      );
     },
   },
   memory: {

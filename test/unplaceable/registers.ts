@@ -148,7 +148,7 @@ export const registerContradictions = contradictions(import.meta.url, [
     remedy: "remove this layoutCast",
     make: (fixed) =>
       program(({ tile, sums }) => {
-        const source = tile.mul(2).sum(1);
+        const source = tile.mul(2).sum({ axis: 1 });
         const sum = source.layoutCast("(L0 L1 L2 L3 L4 W0)"); // <- rows and their sums, one
         const again = fixed ? sum : sum.layoutCast("(L2 L3 L4 R0 W0 W1)"); // <- rows and their sums, other
         sums.store(again);
@@ -159,7 +159,7 @@ export const registerContradictions = contradictions(import.meta.url, [
     remedy: "remove this layoutCast",
     make: (fixed) =>
       program(({ tile, sums }) => {
-        const sum = tile.sum(1); // <- sums of one number, one
+        const sum = tile.sum({ axis: 1 }); // <- sums of one number, one
         sums.store(fixed ? sum : sum.layoutCast(oneNumber)); // <- sums of one number, other
       }),
   },
@@ -168,7 +168,7 @@ export const registerContradictions = contradictions(import.meta.url, [
     remedy: "remove this layoutCast",
     make: (fixed) =>
       program(({ tile, list }) => {
-        const positions = tile.argmax(0); // <- positions of one number, one
+        const positions = tile.argmax({ axis: 0 }); // <- positions of one number, one
         list.at(0).store(fixed ? positions : positions.layoutCast(oneNumber)); // <- positions of one number, other
       }),
   },
@@ -186,7 +186,7 @@ export const registerContradictions = contradictions(import.meta.url, [
     remedy: "remove this layoutCast",
     make: (fixed) =>
       program(({ list }) => {
-        const counting = iota(i32, [64, 128], 1); // <- counting as one number, one
+        const counting = iota(i32, [64, 128], { axis: 1 }); // <- counting as one number, one
         list.store(fixed ? counting : counting.layoutCast(oneNumber)); // <- counting as one number, other
       }),
   },
@@ -196,7 +196,7 @@ export const registerContradictions = contradictions(import.meta.url, [
     make: (fixed) =>
       program(({ out }) => {
         const halves = [zeros(f32, [32, 128]), zeros(f32, [32, 128]).add(1)];
-        const joined = concatenate(halves, 0); // <- joined tiles as one number, one
+        const joined = concatenate(halves, { axis: 0 }); // <- joined tiles as one number, one
         out.store(fixed ? joined : joined.layoutCast(oneNumber)); // <- joined tiles as one number, other
       }),
   },
@@ -205,7 +205,7 @@ export const registerContradictions = contradictions(import.meta.url, [
     remedy: "remove this layoutCast",
     make: (fixed) =>
       program(({ tile, out, list }) => {
-        const [keys, moved] = tile.sortWith(1, [iota(i32, [64, 128], 1)]);
+        const [keys, moved] = tile.sortWith([iota(i32, [64, 128], { axis: 1 })], { axis: 1 });
         out.store(keys.layoutCast(rows)); // <- keys and payloads, one
         list.store(fixed ? moved : moved.layoutCast(strided)); // <- keys and payloads, other
       }),

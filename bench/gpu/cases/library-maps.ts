@@ -143,7 +143,10 @@ function permuteCase(rows: number, columns: number): BenchCase {
     name: `library permute bf16 ${rows}x${columns}`,
     task: { op: "permute", rows, columns, dtype: "bf16" },
     bytes: rows * columns * 4,
-    operation: permute({ x: tensor(bf16, [rows, columns]), axes: [1, 0] }) as unknown as Operation,
+    operation: permute({
+      x: tensor(bf16, [rows, columns]),
+      permutation: [1, 0],
+    }) as unknown as Operation,
     arrays: (device, seed) => ({
       x: randomArray(device, bf16, [rows, columns], seed),
       out: device.allocate(bf16, [columns, rows]),

@@ -86,7 +86,7 @@ export function sumCase(rows: number, columns: number, axis: 0 | 1): BenchCase {
     bytes: rows * columns * 2,
     operation: reduce({
       x: tensor(bf16, [rows, columns]),
-      axes: [axis],
+      axis: [axis],
       out: f32,
     }) as unknown as Operation,
     arrays: (device, seed) => ({

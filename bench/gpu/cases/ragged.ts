@@ -170,7 +170,7 @@ async function preparedWeights(
 ): Promise<PreparedCase> {
   const { m, n, k, groups } = task;
   const dtype = weightFormats[name];
-  const spec = quantized(dtype, [dim("g"), dim("k"), dim("n")], { group, scale: bf16 });
+  const spec = quantized(dtype, [dim("g"), dim("k"), dim("n")], { groupSize: group, scale: bf16 });
   const groupSizes = await device.upload(fromNumbers(i32, [groups], [...groupSizesOf(task)]));
   const whole = device.allocate(bf16, [groups, k, n]);
   const made = Array.from({ length: sets }, (_, seed) => {

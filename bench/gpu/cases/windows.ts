@@ -15,7 +15,7 @@ export function poolCase(
 ): BenchCase {
   const x = tensor(bf16, [images, size, size, channels]);
   const half = Math.floor((size - 1) / 2) + 1;
-  const operation = pool({ x, kind, window: 3, stride: 2, padding: 1 });
+  const operation = pool({ x, kind, window: 3, strides: 2, padding: 1 });
   const [given, made] = [images * size * size * channels, images * half * half * channels];
   return {
     name: `library pool ${kind} bf16 ${images}x${size}x${size}x${channels}`,

@@ -120,7 +120,7 @@ function copyTiles(parts: Parts): void {
 /** Scores of a causal tile and the columns of its own rows: a row sees those up to itself. */
 function seen(part: number, scores: Numbers): Numbers {
   const shape = [half, rows];
-  const isSeen = iota(i32, shape, 1).le(iota(i32, shape, 0).add(part * half));
+  const isSeen = iota(i32, shape, { axis: 1 }).le(iota(i32, shape, { axis: 0 }).add(part * half));
   return isSeen.select(scores, full(f32, shape, -Infinity));
 }
 
@@ -128,10 +128,10 @@ function seen(part: number, scores: Numbers): Numbers {
 type Totals = { readonly greatest: Numbers; readonly sum: Numbers };
 
 function softmax(scores: Numbers, { greatest, sum }: Totals) {
-  const high = greatest.maximum(scores.max(1, { keep: true }).mul(scale));
+  const high = greatest.maximum(scores.max({ axis: 1, keepDims: true }).mul(scale));
   const shrink = greatest.sub(high).exp2(fast);
   const powers = scores.fma(scale, high.neg()).exp2(fast);
-  const total = sum.mul(shrink).add(powers.sum(1, { keep: true }));
+  const total = sum.mul(shrink).add(powers.sum({ axis: 1, keepDims: true }));
   return { totals: { greatest: high, sum: total }, powers, shrink };
 }
 

@@ -430,7 +430,11 @@ describe("what cannot be done is refused", () => {
       () => plan({ configuration: small }, { d: 15, e: 15 }),
     ],
     ["a mask of numbers", "TW9905", () => plan({ mask: ({ row }) => row as never })],
-    ["a score of another shape", "TW9905", () => plan({ score: ({ score }) => score.max(1) })],
+    [
+      "a score of another shape",
+      "TW9905",
+      () => plan({ score: ({ score }) => score.max({ axis: 1 }) }),
+    ],
   ];
   const plan = (
     more: Partial<AttentionSpec> & { configuration?: AttentionConfiguration },

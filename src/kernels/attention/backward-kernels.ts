@@ -46,7 +46,7 @@ export function deltaKernel(form: AttentionForm, { rows }: PlainGradients): Kern
       const loaded = (ref: Ref): Tile<"f32"> =>
         ref.at(batch, down, head, slice(0, e)).load().cast(dtypes.f32);
       const products = loaded(argument.out as Ref).mul(loaded(argument.dOut as Ref));
-      delta.at(batch, head, down).store(products.sum(1));
+      delta.at(batch, head, down).store(products.sum({ axis: 1 }));
     },
   ) as unknown as KernelDefinition;
 }

@@ -74,8 +74,8 @@ export function biasGradient(
         const isSeen = mayBeSeen(problem.window, tile);
         return isSeen === undefined ? added() : when(isSeen, added, () => before);
       });
-      const down = isShared("row") ? sums.sum(0, { keep: true }) : sums;
-      const result = isShared("column") ? down.sum(1, { keep: true }) : down;
+      const down = isShared("row") ? sums.sum({ axis: 0, keepDims: true }) : sums;
+      const result = isShared("column") ? down.sum({ axis: 1, keepDims: true }) : down;
       refs.dBias
         .at(
           ...[own.batch, own.head],

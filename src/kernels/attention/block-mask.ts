@@ -235,13 +235,13 @@ function listTiles(
   const count = loop({ to: chunks.mul(group), carry: zero }, (turn, before) => {
     const own = group === 1 ? zero : turn.div(chunks);
     const first = turn.sub(own.mul(chunks)).mul(together);
-    const numbers = iota(dtypes.i32, [together], 0).add(first);
+    const numbers = iota(dtypes.i32, [together], { axis: 0 }).add(first);
     const place = { sequence, start, head: head.mul(group).add(own) };
     const { isSeen, isMasked } = lookedAt(form, shape, kept, mask, place, numbers);
     const seen = numbers.lt(tiles).and(isSeen);
     const ones = oneWhere(seen);
     const codes = numbers.mul(group).add(own).mul(2).add(oneWhere(isMasked()));
-    list.at(ones.cumsum(0).add(before)).store(codes, { where: seen });
+    list.at(ones.cumsum({ axis: 0 }).add(before)).store(codes, { where: seen });
     return before.add(ones.sum());
   });
   if (kept === "columns") {
@@ -269,11 +269,11 @@ function rankTiles(
   const chunks = tiles.add(together - 1).div(together);
   loop({ to: chunks, carry: zero }, (turn, before) => {
     const chunk = goesDown ? chunks.sub(1).sub(turn) : turn;
-    const numbers = iota(dtypes.i32, [together], 0).add(chunk.mul(together));
+    const numbers = iota(dtypes.i32, [together], { axis: 0 }).add(chunk.mul(together));
     const place = { sequence, start, head };
     const { isSeen } = lookedAt(form, shape, "rows", mask, place, numbers);
     const ones = oneWhere(numbers.lt(tiles).and(isSeen));
-    const [upTo, all] = [ones.cumsum(0), ones.sum()];
+    const [upTo, all] = [ones.cumsum({ axis: 0 }), ones.sum()];
     const rank = goesDown ? upTo.neg().add(all) : upTo.sub(ones);
     ranks.at(numbers).store(rank.add(before), { where: numbers.lt(tiles) });
     return before.add(all);

@@ -88,7 +88,9 @@ function clearOtherColumns(work: Work, part: number): void {
   const { groups } = gradientDivision(form.sizes);
   const group = groupOf(work, part);
   when(left.add(groups * consumerRows).gt(count), () => {
-    const column = iota(dtypes.i32, [consumerRows, 1], 0).add(left.add(group * consumerRows));
+    const column = iota(dtypes.i32, [consumerRows, 1], { axis: 0 }).add(
+      left.add(group * consumerRows),
+    );
     const shared = part === 0 ? [tileK] : [tileV];
     for (const tile of groups === 1 ? shared : [tileK, tileV])
       tile.at(group).store(0, { where: column.ge(count) });
@@ -102,7 +104,7 @@ function clearOtherRows(work: Work, part: number, top: Index, turn: Index): void
   const { count } = sequence.rows;
   const { outStages } = gradientDivision(form.sizes);
   when(top.add(gradientRows).gt(count), () => {
-    const row = iota(dtypes.i32, [gradientRows, 1], 0).add(top);
+    const row = iota(dtypes.i32, [gradientRows, 1], { axis: 0 }).add(top);
     const tile =
       part === 0 ? refs.tileQ.at(turn.and(stages - 1)) : refs.tileOut.at(turn.and(outStages - 1));
     tile.store(0, { where: row.ge(count) });

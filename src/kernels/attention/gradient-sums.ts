@@ -82,10 +82,10 @@ export function prepareGradients(form: AttentionForm): KernelDefinition {
         ref.at(memory, down, head, slice(0, e)).load().cast(dtypes.f32);
       const delta = loaded(argument.out as Ref)
         .mul(loaded(argument.dOut as Ref))
-        .sum(1);
+        .sum({ axis: 1 });
       const logarithms = (argument.logSumExp as Ref<"f32">).at(memory, head, down).load();
       // A row that saw nothing, lies behind its sequence or is nobody's has no powers: beneath +∞ they are 0.
-      const places = iota(dtypes.i32, [rows], 0).add(top);
+      const places = iota(dtypes.i32, [rows], { axis: 0 }).add(top);
       const isBehind =
         span.from === undefined
           ? places.ge(span.count)

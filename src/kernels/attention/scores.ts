@@ -272,8 +272,8 @@ function placeOf({ batch, head, top, left, rows, columns }: ScoreTile): ScorePla
   return {
     batch,
     head,
-    row: iota(dtypes.i32, [rows, 1], 0).add(top),
-    column: iota(dtypes.i32, [1, columns], 1).add(left),
+    row: iota(dtypes.i32, [rows, 1], { axis: 0 }).add(top),
+    column: iota(dtypes.i32, [1, columns], { axis: 1 }).add(left),
   };
 }
 

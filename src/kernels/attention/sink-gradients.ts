@@ -40,7 +40,7 @@ export function sinkGradientsOfRows(form: AttentionForm): KernelDefinition {
         const here = slice(step.mul(together), together);
         const logarithms = logSumExp.at(batch, head, here).load().mul(Math.LOG2E);
         // A row that saw nothing, not even the sink, has no share of it; nor has one that is nobody's, whose delta may be no number.
-        const isBehind = iota(dtypes.i32, [together], 0).add(step.mul(together)).ge(end);
+        const isBehind = iota(dtypes.i32, [together], { axis: 0 }).add(step.mul(together)).ge(end);
         const base = logarithms
           .eq(-Infinity)
           .or(isBehind)
@@ -111,7 +111,7 @@ function sinkKernel(
         const share = base.neg().add(sink).exp2();
         return before.sub(share.mul(delta).reshape([together]));
       });
-      argument.dSinks.at(slice(head, 1)).store(sums.sum(0, { keep: true }));
+      argument.dSinks.at(slice(head, 1)).store(sums.sum({ axis: 0, keepDims: true }));
     },
   ) as unknown as KernelDefinition;
 }

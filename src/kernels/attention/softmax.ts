@@ -69,7 +69,7 @@ export function addColumns<D extends DTypeName>(
   readonly powers: () => Tile<D>;
   readonly change: Tile<"f32">;
 } {
-  const reached = scores.max(1, { keep: true }).mul(scale);
+  const reached = scores.max({ axis: 1, keepDims: true }).mul(scale);
   const larger = largest.maximum(reached);
   const stays = () => reached.le(largest.add(slack)).and(largest.ge(leastExponent));
   const high = slack === 0 ? larger : stays().select(largest, larger);
@@ -78,7 +78,7 @@ export function addColumns<D extends DTypeName>(
   const change = largest.sub(base).exp2(fast);
   const powers = scores.fma(scale, lift === 0 ? base.neg() : base.neg().add(lift)).exp2(fast);
   return {
-    rows: { largest: high, sum: sum.mul(change).add(powers.sum(1, { keep: true })) },
+    rows: { largest: high, sum: sum.mul(change).add(powers.sum({ axis: 1, keepDims: true })) },
     powers: () =>
       dealt(kept?.()?.select(powers, zeros(dtypes.f32, powers.shape)) ?? powers).cast(dtype),
     change,

@@ -43,8 +43,8 @@ export function tracedMask(
       const { batch, head } = argument as unknown as {
         readonly [N in "batch" | "head"]: Scalar<"i32">;
       };
-      const row = iota(dtypes.i32, [rows, 1], 0);
-      const column = iota(dtypes.i32, [1, columns], 1);
+      const row = iota(dtypes.i32, [rows, 1], { axis: 0 });
+      const column = iota(dtypes.i32, [1, columns], { axis: 1 });
       const place = { batch, head, row, column };
       const seen = askedMask(mask, place, shape, form.location);
       argument.seen.store(seen);

@@ -397,7 +397,7 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
   const running = values(steps.sub(1), end.sums, end.powers, true);
   const counting = byProduct ? summedPowers(work, part, end.powers) : undefined;
   const sums = running.wait({ pending: byProduct ? 1 : 0 });
-  const sum = counting?.wait().add(end.sum).max(1, { keep: true }) ?? end.sum;
+  const sum = counting?.wait().add(end.sum).max({ axis: 1, keepDims: true }) ?? end.sum;
   release(emptyV, steps.sub(1));
   if (place.stepsOf !== undefined) passSteps(work, part, done.add(steps), done.add(visits.steps));
   const options = { dropout: form.problem.dropout, lift, factor: ofValues() };
@@ -483,7 +483,7 @@ function clearOthers(
   const { count } = sequence.columns;
   when(left.add(columns).gt(count), () => {
     if (part === 0) {
-      const column = iota(dtypes.i32, [columns, 1], 0).add(left);
+      const column = iota(dtypes.i32, [columns, 1], { axis: 0 }).add(left);
       tileV.at(slot).store(0, { where: column.ge(count) });
       commitShared();
     }

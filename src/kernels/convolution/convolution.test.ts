@@ -134,7 +134,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
 test("one operation serves all sizes of its dimensions", async () => {
   const device = await open("simulator");
   const [n, width] = [dim("n"), dim("width")];
-  const op = convolution({ x: tensor(f64, [n, width, 2]), w: tensor(f64, [3, 2, 2]), stride: 2 });
+  const op = convolution({ x: tensor(f64, [n, width, 2]), w: tensor(f64, [3, 2, 2]), strides: 2 });
   for (const [batch, length] of [
     [1, 4],
     [2, 9],
@@ -179,7 +179,7 @@ test("single places side by side are products of matrices, but for the gradient 
 test("the gradient of x of strided convolutions is one launch, also of places that no tap meets", () => {
   const x = tensor(bf16, [64, 28, 28, 256]);
   for (const w of [tensor(bf16, [256, 3, 3, 256]), tensor(bf16, [256, 1, 1, 256])]) {
-    const op = convolutionBackwardX({ x, w, padding: w.shape[1] === 3 ? 1 : 0, stride: 2 });
+    const op = convolutionBackwardX({ x, w, padding: w.shape[1] === 3 ? 1 : 0, strides: 2 });
     expect(op.plan().configuration.kernel).toBe("copied");
     expect(op.kernels()).toHaveLength(1);
   }

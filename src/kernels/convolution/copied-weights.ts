@@ -377,7 +377,7 @@ export function sumSlotsKernel(
         .mul(period);
       const count = begin.add(period).sub(1).div(share).sub(begin.div(share)).add(1);
       const here = [slice(top, sumRows), slice(left, sumColumns)] as const;
-      const numbers = iota(dtypes.i32, [together, 1, 1], 0);
+      const numbers = iota(dtypes.i32, [together, 1, 1], { axis: 0 });
       const start = full(dtypes.f32, [sumRows, sumColumns], 0);
       const sum = loop({ to: count, step: together, carry: start }, (slot, before) => {
         const where = numbers.add(slot).lt(count);
@@ -385,7 +385,7 @@ export function sumSlotsKernel(
           sums
             .at(slice(slot, together), ...here)
             .load({ where })
-            .sum(0),
+            .sum({ axis: 0 }),
         );
       });
       out.at(...here).store(sum.cast(dtype));

@@ -177,7 +177,7 @@ const columnsOf: {
     return { indices: [slice(group.add(whole), places), own] };
   },
   numbers({ grid, between }, { group, channel, places, columns }, place) {
-    const numbers = iota(i32, [places], 0).add(group).mul(between).add(place);
+    const numbers = iota(i32, [places], { axis: 0 }).add(group).mul(between).add(place);
     const where = numbers.ge(0).and(numbers.lt((grid.spatial[2] ?? 1) as never));
     return {
       indices: [numbers, slice(channel, columns)],

@@ -162,7 +162,7 @@ export function depthwiseWeightsKernel(
       });
       for (const [index, number] of numbers.entries()) {
         const store = (): void => {
-          const sum = found(end, index).reshape([places, columns]).sum(0);
+          const sum = found(end, index).reshape([places, columns]).sum({ axis: 0 });
           sums.at(part, number, slice(channel, columns)).store(sum as never);
         };
         if (typeof number === "number") store();
@@ -199,7 +199,7 @@ export function addWeightsKernel(
       followPrevious();
       const here = slice(i.mul(columns), columns);
       const all = sums.at(slice(0, rows), tap, here).load() as Tile<"f32">;
-      dw.at(here, tap).store(all.sum(0).cast(problem.w.dtype));
+      dw.at(here, tap).store(all.sum({ axis: 0 }).cast(problem.w.dtype));
     },
   ) as unknown as KernelDefinition;
 }

@@ -211,7 +211,7 @@ export function turnWeightsKernel(
     },
     ({ tap, i, w, turned }) => {
       followPrevious();
-      const number = iota(dtypes.i32, [lanes], 0).add(i.mul(lanes));
+      const number = iota(dtypes.i32, [lanes], { axis: 0 }).add(i.mul(lanes));
       const channel = number.rem(inner);
       turned.at(tap, slice(i.mul(lanes), lanes)).store(w.at(channel, tap).load());
     },

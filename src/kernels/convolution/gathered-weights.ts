@@ -86,7 +86,7 @@ export function gatheredWeightsKernel(
         (step, accumulator) => {
           const from = first.add(step).mul(depth);
           const here = placesFrom(from, depth, inResult);
-          const within = iota(dtypes.i32, [depth], 0)
+          const within = iota(dtypes.i32, [depth], { axis: 0 })
             .add(from)
             .lt(places as never);
           const where = { taps: at, group: own };
@@ -97,7 +97,7 @@ export function gatheredWeightsKernel(
           const [depthAt, height, width] = here.spatial;
           const left = arrays.dOut
             .at(here.batch, depthAt, height, width, here.batch.mul(0).add(own), down)
-            .load({ where: within.expand(1) });
+            .load({ where: within.expand({ axis: 1 }) });
           return dot(left.transpose() as Tile<"bf16">, right as Tile<"bf16">, {
             accumulator,
             dtype,

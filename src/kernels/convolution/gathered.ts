@@ -113,7 +113,7 @@ export interface Places {
 
 /** The places with numbers `first`, `first + 1`, …, counted through the batch and all spatial axes. */
 export function placesFrom(first: Scalar<"i32">, count: number, extents: Triple<Size>): Places {
-  const number = iota(dtypes.i32, [count], 0).add(first);
+  const number = iota(dtypes.i32, [count], { axis: 0 }).add(first);
   const split = (from: Tile<"i32">, by: Size): readonly [Tile<"i32">, Tile<"i32">] => {
     if (by === 1) return [from, zeros(dtypes.i32, [count])];
     const above = from.div(by as never);
@@ -163,7 +163,7 @@ export function readRows(
       extents[axis] ?? 1,
     ),
   );
-  const where = found.reduce((all, { isThere }) => all.and(isThere), within).expand(1);
+  const where = found.reduce((all, { isThere }) => all.and(isThere), within).expand({ axis: 1 });
   const [depth, height, width] = found.map(({ at }) => at);
   if (depth === undefined || height === undefined || width === undefined)
     throw new Error("there are three spatial axes");
@@ -232,7 +232,7 @@ export function gatheredKernel(
     ({ own, i, j, ...arrays }) => {
       const from = i.mul(rows);
       const here = placesFrom(from, rows, inMade);
-      const within = iota(dtypes.i32, [rows], 0)
+      const within = iota(dtypes.i32, [rows], { axis: 0 })
         .add(from)
         .lt(places as never);
       const across = slice(j.mul(columns), columns);
@@ -262,7 +262,7 @@ export function gatheredKernel(
       const target = arrays.made.at(
         ...[here.batch, depthAt, height, width, here.batch.mul(0).add(own), across],
       );
-      target.store(sums.cast(output), { where: within.expand(1) });
+      target.store(sums.cast(output), { where: within.expand({ axis: 1 }) });
     },
   ) as unknown as KernelDefinition;
 }

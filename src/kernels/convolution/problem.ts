@@ -35,7 +35,7 @@ export interface ConvolutionSpec<X extends DTypeName, Out extends DTypeName = X>
   /** Where channels stand in x, w and the result; `"last"` unless told. */
   readonly channels?: "last" | "first";
   /** Steps from one window to the next; 1 unless told. */
-  readonly stride?: PerAxis<number>;
+  readonly strides?: PerAxis<number>;
   /** Steps from one element of a window to the next; 1 unless told. */
   readonly dilation?: PerAxis<number>;
   /** Zeros around x, or as many before and after it; 0 unless told. */
@@ -52,7 +52,7 @@ const fields: Fields = {
   x: "array",
   w: "array",
   channels: "choice",
-  stride: "each",
+  strides: "each",
   dilation: "each",
   padding: "each",
   groups: "number",
@@ -259,11 +259,11 @@ function addedText(size: Size, more: number): string {
 
 export function stepsOf(
   of: string,
-  given: Pick<ConvolutionSpec<DTypeName>, "stride" | "dilation" | "padding">,
+  given: Pick<ConvolutionSpec<DTypeName>, "strides" | "dilation" | "padding">,
   rank: number,
   location: Location,
 ): Steps {
-  const { stride = 1, dilation = 1, padding = 0 } = given;
+  const { strides: stride = 1, dilation = 1, padding = 0 } = given;
   const each = <T>(name: string, value: PerAxis<T>, isRight: (one: unknown) => boolean) => {
     // A pair of numbers is padding before and after only inside a list of axes.
     const list = Array.isArray(value) ? (value as readonly T[]) : Array<T>(rank).fill(value as T);
@@ -291,7 +291,7 @@ export function stepsOf(
     typeof one === "number" ? ([one, one] as const) : one,
   );
   return {
-    stride: filled(each("stride", stride, isFrom(1)), 1),
+    stride: filled(each("strides", stride, isFrom(1)), 1),
     dilation: filled(each("dilation", dilation, isFrom(1)), 1),
     before: filled(
       sides.map(([before]) => before),

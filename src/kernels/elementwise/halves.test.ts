@@ -80,7 +80,7 @@ test.each(["simulator", "emulator"] as const)(
     const strides = [2 * heads * width, heads * width, width, 1];
     const lies = tensor(bf16, [s, 1, heads, width], { strides });
     for (const part of [0, 1]) {
-      const given = all.slice(part, part + 1, 1);
+      const given = all.slice(part, part + 1, { axis: 1 });
       const op = rotary({ x: lies, cos: f32, sin: f32, axis: 0 });
       const { out } = await device.run(op, { x: given, cos: cos.array, sin: sin.array });
       const expected = Array.from({ length: positions * heads * width }, (_, index) => {
@@ -145,7 +145,7 @@ test("mistakes are told", () => {
     ["TW9901", () => gated({ x: i32 as never, activation: "silu" })],
     ["TW9902", () => gated({ x: tensor(f32, [n]), activation: "silu" })],
     ["TW9904", () => gated({ x: f32, activation: "swish" as never })],
-    ["TW9905", () => gated({ x: f32, activation: (gate) => gate.cumsum(0) })],
+    ["TW9905", () => gated({ x: f32, activation: (gate) => gate.cumsum({ axis: 0 }) })],
     ["TW9902", () => rotary({ x: tensor(f32, [s, h, n]), cos: f32, sin: f32 })],
     ["TW9902", () => rotary({ x: tensor(f32, [s, h, d]), cos: tensor(f32, [h, n]), sin: f32 })],
     ["TW9902", () => rotary({ x: tensor(f32, [d]), cos: f32, sin: f32 })],

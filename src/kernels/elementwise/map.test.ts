@@ -135,9 +135,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     }));
     const whole = wholeNumbers(f32, [6, 20], 1);
     const x = await device.upload(whole.array);
-    const { out } = await device.run(doubled, { x: x.slice(4, 13, 1) });
+    const { out } = await device.run(doubled, { x: x.slice(4, 13, { axis: 1 }) });
     const { out: turned } = await device.run(doubled, {
-      x: x.slice(4, 13, 1).transpose(),
+      x: x.slice(4, 13, { axis: 1 }).transpose(),
     });
     const at = (i: number, j: number): number => 2 * (whole.values[i * 20 + j + 4] ?? NaN);
     expect([...toNumbers(out)]).toEqual(
@@ -273,7 +273,7 @@ test("mistakes are told", () => {
         }),
     ],
     ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.div(x.sum()) }))],
-    ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.add(iota(f32, [4], 0)) }))],
+    ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.add(iota(f32, [4], { axis: 0 })) }))],
     ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.reshape([8]) }))],
     ["TW9905", () => map({ x: f32 }, () => ({}))],
     ["TW9905", () => map({ x: f32 }, () => ({ out: 5 as never }))],

@@ -87,7 +87,7 @@ test("functions that combine elements of a piece are refused: its size is the pl
     () =>
       matmul({
         ...given,
-        epilogue: ({ sums }) => sums.sub(sums.max(1, { keep: true })),
+        epilogue: ({ sums }) => sums.sub(sums.max({ axis: 1, keepDims: true })),
       }).kernels(sizes),
     () =>
       matmul({
@@ -97,12 +97,14 @@ test("functions that combine elements of a piece are refused: its size is the pl
     () =>
       matmul({
         ...given,
-        prologue: { a: { as: bf16, compute: ({ a }) => a.sub(a.max(1, { keep: true })) } },
+        prologue: {
+          a: { as: bf16, compute: ({ a }) => a.sub(a.max({ axis: 1, keepDims: true })) },
+        },
       }).kernels(sizes),
     () =>
       attention({
         ...given16,
-        score: ({ score }) => score.sub(score.max(1, { keep: true })),
+        score: ({ score }) => score.sub(score.max({ axis: 1, keepDims: true })),
       }).kernels(heads),
   ])
     expect(codeOf(make)).toBe("TW9905");

@@ -86,7 +86,7 @@ test("an input is not taken for memory of the plan, nor the other way round", as
 });
 
 test("weights in few bits of a batch of 1 are those of all matrices", async () => {
-  const b = quantized(i8, [1, k, n], { group: 128, scale: bf16, zero: i8 });
+  const b = quantized(i8, [1, k, n], { groupSize: 128, scale: bf16, zeroPoint: i8 });
   const device = await open("simulator", { onNotes: () => undefined });
   onTestFinished(() => {
     device.dispose();

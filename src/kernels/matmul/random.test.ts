@@ -127,7 +127,7 @@ test.skipIf(!hasPtxas).each([
     (rows) =>
       [
         `weights of 4 bits, ${rows} rows`,
-        { a: bf16, b: quantized(i4, [dim("k"), dim("n")], { group: 128, scale: bf16 }) },
+        { a: bf16, b: quantized(i4, [dim("k"), dim("n")], { groupSize: 128, scale: bf16 }) },
         [rows, 8192, 28672],
       ] as const,
   ),

@@ -102,7 +102,7 @@ function gatherKernel(
       const here = slice(i.mul(rows), rows);
       const across = slice(j.mul(columns), columns);
       const own = indices.at(here).load();
-      const where = iota(dtypes.i32, [rows, 1], 0).add(i.mul(rows)).lt(count);
+      const where = iota(dtypes.i32, [rows, 1], { axis: 0 }).add(i.mul(rows)).lt(count);
       const moved = x.at(layer, own, across).load({ where });
       out.at(layer, here, across).store(moved);
     },

@@ -37,7 +37,7 @@ test.each(["simulator", "emulator"] as const)(
     const device = await open(kind, { target });
     const [rows, columns] = [264, 300];
     const x = wholeNumbers(bf16, [rows, columns], 5);
-    const op = permute({ x: tensor(bf16, [v, n]), axes: [1, 0] });
+    const op = permute({ x: tensor(bf16, [v, n]), permutation: [1, 0] });
     const window = op.plan({ v: rows, n: columns }, target).configuration;
     expect(window).toMatchObject({ rows: 128, columns: 128, warps: 8 });
     const { out } = await device.run(op, { x: x.array });
@@ -49,7 +49,7 @@ test.each(["simulator", "emulator"] as const)(
     expect(few).toMatchObject({ rows: 64, columns: 64 });
     const narrow = op.plan({ v: 127, n: 8192 }, target).configuration;
     expect(narrow).toMatchObject({ rows: 64, columns: 64 });
-    const wide = permute({ x: tensor(f32, [v, n]), axes: [1, 0] });
+    const wide = permute({ x: tensor(f32, [v, n]), permutation: [1, 0] });
     const window32 = wide.plan({ v: rows, n: columns }, target).configuration;
     expect(window32).toEqual({ rowAxis: 0, rows: 64, columns: 64 });
     const y = wholeNumbers(f32, [rows, columns], 6);
@@ -86,7 +86,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       const at = (place: readonly number[]): number => x.values[placeOf(shape, place)] ?? NaN;
       const text = `seed ${seed}, round ${round}, [${shape.join(", ")}]`;
 
-      const permuted = await device.run(permute({ x: spec, axes }), { x: x.array });
+      const permuted = await device.run(permute({ x: spec, permutation: axes }), { x: x.array });
       const turned = axes.map((axis) => shape[axis] ?? 1);
       expect(permuted.out.shape, text).toEqual(turned);
       expect([...toNumbers(permuted.out)], text).toEqual(
@@ -217,9 +217,9 @@ test("an index outside its axis stops the kernel", async () => {
 test("mistakes are told", () => {
   const x = tensor(f32, [v, d]);
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9902", () => permute({ x, axes: [0] })],
-    ["TW9902", () => permute({ x, axes: [0, 0] })],
-    ["TW9902", () => permute({ x: f32 as never, axes: [0] })],
+    ["TW9902", () => permute({ x, permutation: [0] })],
+    ["TW9902", () => permute({ x, permutation: [0, 0] })],
+    ["TW9902", () => permute({ x: f32 as never, permutation: [0] })],
     ["TW9902", () => slice({ x, starts: [0], sizes: [1, 1] })],
     ["TW9902", () => slice({ x, starts: [0, 0], sizes: [1] })],
     ["TW9902", () => slice({ x, starts: [0, 0], sizes: [1, 1], steps: [0, 1] })],

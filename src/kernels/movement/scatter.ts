@@ -226,7 +226,7 @@ function scatterKernel(
       const here = slice(i.mul(rows), rows);
       const across = slice(j.mul(columns), columns);
       const own = indices.at(here).load();
-      const where = iota(dtypes.i32, [rows, 1], 0).add(i.mul(rows)).lt(count);
+      const where = iota(dtypes.i32, [rows, 1], { axis: 0 }).add(i.mul(rows)).lt(count);
       const added = updates.at(here, across).load();
       out.at(own, across).atomic(combine, added, { where });
     },

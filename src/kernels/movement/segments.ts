@@ -197,7 +197,7 @@ function combineRow(
   const target = out.at(slice(row, 1), across);
   const rowsAt = (start: Scalar<"i32">, count: number): Tile<"i32"> =>
     isSorted
-      ? iota(dtypes.i32, [count], 0).add(start)
+      ? iota(dtypes.i32, [count], { axis: 0 }).add(start)
       : values.places.at(slice(start, count, { end })).load();
   const old = updates ? target.load() : undefined;
   if (combine === "set") {
@@ -216,7 +216,7 @@ function combineRow(
     .div(rows);
   const total = loop({ to: steps, carry: nothing }, (step, sum) => {
     const start = from.add(step.mul(rows));
-    const where = iota(dtypes.i32, [rows, 1], 0).add(start).lt(end);
+    const where = iota(dtypes.i32, [rows, 1], { axis: 0 }).add(start).lt(end);
     const loaded = x.at(rowsAt(start, rows), across).load({ where }).cast(state);
     return merge(sum, where.select(loaded, nothing) as Tile<"f32">);
   });

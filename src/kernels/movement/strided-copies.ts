@@ -66,17 +66,17 @@ function planCopy(
 export interface PermuteSpec<D extends DTypeName> {
   /** The array whose axes are permuted. */
   readonly x: TensorSpec<D>;
-  /** Axis i of the result is axis `axes[i]` of x. */
-  readonly axes: readonly number[];
+  /** Axis i of the result is axis `permutation[i]` of x. */
+  readonly permutation: readonly number[];
 }
 
 /** The axes in another order. */
 export function permute<D extends DTypeName>(spec: PermuteSpec<D>): FromX<D> {
   const location = captureLocation();
-  requireFields("permute", spec, { x: "array", axes: "axes" }, location);
+  requireFields("permute", spec, { x: "array", permutation: "axes" }, location);
   const x = requiredArray("x", "permute", spec.x, location);
   const rank = x.shape.length;
-  const given: unknown = spec.axes;
+  const given: unknown = spec.permutation;
   const axes = Array.isArray(given)
     ? given.map((axis) => givenAxis("permute", axis, rank, location))
     : [];

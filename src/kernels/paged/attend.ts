@@ -384,7 +384,7 @@ function loadedQueries(
   }
   if (format === read.dtype) return { queries: () => read, unit: undefined };
   const exact = read.cast(dtypes.f32);
-  const high = exact.abs().max(1, { keep: true });
+  const high = exact.abs().max({ axis: 1, keepDims: true });
   const exponent = high.eq(0).select(zeros(dtypes.f32, [rows, 1]), high.log2().floor());
   const queries = exact.mul(exponent.neg().exp2()).cast(format);
   return { queries: () => queries, unit: exponent.exp2() };
@@ -419,7 +419,7 @@ function rowsOfQ({ packing, head }: Work, segment: Segment, array: Ref, width: n
 function clearUnwritten({ form, refs }: Work, { length }: Segment, slot: Integer, left: Integer) {
   const { columns } = form.configuration;
   when(left.add(columns).gt(length), () => {
-    const token = iota(dtypes.i32, [columns, 1], 0).add(left);
+    const token = iota(dtypes.i32, [columns, 1], { axis: 0 }).add(left);
     refs.tileV.at(slot).store(0, { where: token.ge(length) });
   });
 }
@@ -450,8 +450,8 @@ function exponents(
   // Positions of the rows of the first and the last token.
   const top = length.sub(constant(dtypes.i32, 0).add(dimensions.s)).add(token);
   const bottom = top.add(packing.tokens - 1);
-  const column = iota(dtypes.i32, [1, columns], 1).add(left);
-  const row = () => iota(dtypes.i32, [rows, 1], 0).div(packing.heads).add(top);
+  const column = iota(dtypes.i32, [1, columns], { axis: 1 }).add(left);
+  const row = () => iota(dtypes.i32, [rows, 1], { axis: 0 }).div(packing.heads).add(top);
   const { left: back, right: ahead } = window;
   const edges: { readonly crossed: Scalar<"bool">; readonly seen: () => Tile<"bool"> }[] = [
     { crossed: left.add(columns).gt(length), seen: () => column.lt(length) },

@@ -177,12 +177,12 @@ function combined(
         };
       })
     : start;
-  const high = all.high.max(0, { keep: true }).maximum(beginning.weight);
+  const high = all.high.max({ axis: 0, keepDims: true }).maximum(beginning.weight);
   const base = finite(high);
   const weight = all.high.sub(base).exp2(fast);
   const weightOfBeginning = beginning.weight.sub(base).exp2(fast);
-  const sum = all.sum.mul(weight).sum(0, { keep: true }).add(weightOfBeginning);
-  const values = all.values.mul(weight).sum(0, { keep: true });
+  const sum = all.sum.mul(weight).sum({ axis: 0, keepDims: true }).add(weightOfBeginning);
+  const values = all.values.mul(weight).sum({ axis: 0, keepDims: true });
   const both = values.add(beginning.read.mul(weightOfBeginning));
   const one = full(dtypes.f32, [1, 1], 1);
   // One quotient a row; sums are from 1 on, so that it is a number like others.

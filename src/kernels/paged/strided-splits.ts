@@ -43,7 +43,7 @@ export function cachedPages({ sizes, configuration }: PagedForm): number {
 export function stridedPositions(form: PagedForm, split: Integer): Tile<"i32"> {
   const { sizes, configuration } = form;
   const copies = configuration.columns / sizes.size;
-  const number = iota(dtypes.i32, [cachedPages(form)], 0);
+  const number = iota(dtypes.i32, [cachedPages(form)], { axis: 0 });
   const tile = number.div(copies).mul(configuration.splits).add(split);
   return tile.mul(copies).add(number.rem(copies));
 }

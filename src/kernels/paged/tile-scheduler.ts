@@ -100,7 +100,7 @@ export function tileCounts(
     window.left === undefined
       ? length.mul(0)
       : length.sub(zero.add(s)).sub(window.left).maximum(0).div(columns);
-  const isThere = iota(dtypes.i32, [together], 0).add(from).lt(zero.add(b));
+  const isThere = iota(dtypes.i32, [together], { axis: 0 }).add(from).lt(zero.add(b));
   return end.sub(first).maximum(1).mul(isThere.cast(dtypes.i32));
 }
 
@@ -183,7 +183,7 @@ export function boundsOfSplit(
       const own = counts.mul(tile).add(counts.minimum(1).mul(beginning)).mul(deal.blocks);
       // The last tile of a sequence is its first where it has no other.
       const alone = counts.le(1).cast(dtypes.i32).mul(beginning).add(tile);
-      const last = own.cumsum(0).add(steps).sub(alone);
+      const last = own.cumsum({ axis: 0 }).add(steps).sub(alone);
       const isThere = counts.gt(0);
       const passed = (step: Integer, { sequence, before }: typeof start): typeof start => {
         // Once a sequence is not over, none of those behind it is.
@@ -285,7 +285,7 @@ function tilesBefore(deal: Deal, sequence: Integer): Integer {
   const { counts, together } = deal;
   const zero = constant(dtypes.i32, 0);
   const those = (from: Integer, tiles: Tile<"i32">): Integer => {
-    const isBefore = iota(dtypes.i32, [together], 0).add(from).lt(sequence);
+    const isBefore = iota(dtypes.i32, [together], { axis: 0 }).add(from).lt(sequence);
     return tiles.mul(isBefore.cast(dtypes.i32)).sum();
   };
   if (counts !== undefined) return those(zero, counts);

@@ -56,7 +56,7 @@ function countOf(
     return inside.sub(outside).maximum(0);
   });
   const count = along.reduce((all, own) => all.mul(own)).maximum(1);
-  return count.cast(compute).expand(1);
+  return count.cast(compute).expand({ axis: 1 });
 }
 
 interface Place {
@@ -87,7 +87,7 @@ export function poolKernel(
       },
     },
     ({ tile, part, x, out, ...given }) => {
-      const numbers = iota(i32, [places], 0).add((tile as Scalar<"i32">).mul(places));
+      const numbers = iota(i32, [places], { axis: 0 }).add((tile as Scalar<"i32">).mul(places));
       const [outer, ...windows] = to.coordinates(numbers);
       const rows = from.rows(x as Ref);
       const [, inner] = windowOf(form, { tile, part } as Place);
@@ -95,7 +95,7 @@ export function poolKernel(
       const nothing = form.kind === "max" ? extreme(dtype, -1) : 0;
       const isPlace = numbers.lt(to.places as never);
       const load = (at: readonly Tile<"i32">[], isIn: Tile<"bool">): Tile<"f32"> => {
-        const where = isIn.and(isPlace).expand(1);
+        const where = isIn.and(isPlace).expand({ axis: 1 });
         const found = rows.at(from.row(outer, at), inner).load({ where, fill: nothing as number });
         return found.cast(compute);
       };
@@ -112,7 +112,7 @@ export function poolKernel(
         let isBetter = own.gt(best);
         if (dtype.kind === "float") isBetter = isBetter.or(own.isNan().and(best.isNan().not()));
         // What is as low as nothing is still an element, and the first one counts.
-        const isNew = isIn.expand(1).and(isBetter.or(found.lt(0)));
+        const isNew = isIn.expand({ axis: 1 }).and(isBetter.or(found.lt(0)));
         const numbered = full(i32, [places, columns], 0).add(number);
         return { best: isNew.select(own, best), tap: isNew.select(numbered, found) };
       });
@@ -151,7 +151,7 @@ export function poolBackwardKernel(
       outputs: { dx: tensor(dtype, to.shape) },
     },
     ({ tile, part, dOut, dx, ...given }) => {
-      const numbers = iota(i32, [places], 0).add((tile as Scalar<"i32">).mul(places));
+      const numbers = iota(i32, [places], { axis: 0 }).add((tile as Scalar<"i32">).mul(places));
       const [outer, ...elements] = to.coordinates(numbers);
       const isPlace = numbers.lt(to.places as never);
       const [, inner] = windowOf(form, { tile, part } as Place);
@@ -161,7 +161,7 @@ export function poolBackwardKernel(
       const start = { sum: full(compute, [places, columns], 0) };
       const { sum } = overTaps(form.taps, start, (tap, number, carry) => {
         const { windows, isIn } = windowsOf(form, elements, tap, from);
-        const where = isIn.and(isPlace).expand(1);
+        const where = isIn.and(isPlace).expand({ axis: 1 });
         const row = from.row(outer, windows);
         const share = rows.at(row, inner).load({ where }).cast(compute);
         if (told === undefined)

@@ -44,7 +44,7 @@ export interface PoolSpec<X extends DTypeName> {
   /** Where channels stand; `"last"` unless told, or `"first"` for [n, c, …]. */
   readonly channels?: "last" | "first";
   /** Steps from one window to the next; as long as the window unless told. */
-  readonly stride?: PerAxis<number>;
+  readonly strides?: PerAxis<number>;
   /** Steps from one element of a window to the next; 1 unless told. */
   readonly dilation?: PerAxis<number>;
   /** Places around x that no maximum takes; 0 unless told. */
@@ -96,7 +96,7 @@ const fields: Fields = {
   kind: "choice",
   window: "each",
   channels: "choice",
-  stride: "each",
+  strides: "each",
   dilation: "each",
   padding: "each",
   includePadding: "flag",
@@ -198,8 +198,8 @@ function problemOf(
   if (kind === "max") requireComparable("x", of, x, location);
   else requireFloat("x", of, x, location);
   const taps = tapsOf(of, spec.window, rank, location);
-  const stride = spec.stride ?? spec.window;
-  const steps = stepsOf(of, { ...spec, stride }, rank, location);
+  const stride = spec.strides ?? spec.window;
+  const steps = stepsOf(of, { ...spec, strides: stride }, rank, location);
   const isLast = channels === "last";
   const first = isLast ? 1 : 2;
   const shape = x.shape.map((size, axis) => {

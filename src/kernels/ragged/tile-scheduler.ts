@@ -311,7 +311,7 @@ function writeTables(
   const { unit, across, spread } = sizes;
   const none = zeros(dtypes.i32, [tilesTogether, 1]);
   const zero = constant(dtypes.i32, 0);
-  const tile = iota(dtypes.i32, [tilesTogether, 1], 0).add(from);
+  const tile = iota(dtypes.i32, [tilesTogether, 1], { axis: 0 }).add(from);
   // Tiles of small groups are numbered behind all others.
   const number =
     spread === undefined ? tile : spreadTiles(tile, large.mul(across), small.mul(across), spread);
@@ -324,17 +324,17 @@ function writeTables(
   const found = overGroups(start, (own, before, firstGroup) => {
     const down = tilesDown(own, sizes);
     const packed = packedTiles(own, sizes);
-    const lastRow = own.cumsum(1).add(before.rows);
-    const tilesTo = packed.cumsum(1).add(before.tiles).sub(packed);
+    const lastRow = own.cumsum({ axis: 1 }).add(before.rows);
+    const tilesTo = packed.cumsum({ axis: 1 }).add(before.tiles).sub(packed);
     const firstTile =
       spread === undefined
         ? tilesTo
         : own.le(spread.small).select(tilesTo.shr(largeBits), tilesTo.and(2 ** largeBits - 1));
     const within = row.sub(firstTile);
     const isHere = within.ge(0).and(within.lt(down));
-    const group = iota(dtypes.i32, own.shape, 1).add(firstGroup);
+    const group = iota(dtypes.i32, own.shape, { axis: 1 }).add(firstGroup);
     const added = (values: Tile<"i32">): Tile<"i32"> =>
-      isHere.select(values, 0).sum(1, { keep: true });
+      isHere.select(values, 0).sum({ axis: 1, keepDims: true });
     return {
       group: before.group.add(added(group)),
       first: before.first.add(added(firstTile)),

@@ -105,7 +105,7 @@ export function groupStartsKernel({ a }: MatmulProblem): KernelDefinition {
       assert(end.le(most), "the groups of a ragged product have no more rows than there are");
       starts
         .at(slice(list.mul(groupsTogether), groupsTogether))
-        .store(own.cumsum(0).sub(own).add(before.cast(dtypes.i32)));
+        .store(own.cumsum({ axis: 0 }).sub(own).add(before.cast(dtypes.i32)));
     },
   ) as unknown as KernelDefinition;
 }
@@ -287,7 +287,7 @@ function clearOthers(
   left: Integer,
   columns: number,
 ): void {
-  const isBehind = iota(dtypes.i32, [depth, 1], 0).ge(left);
+  const isBehind = iota(dtypes.i32, [depth, 1], { axis: 0 }).ge(left);
   for (const [tile, width] of [
     [tileA, tileHeight],
     [tileB, columns],

@@ -94,12 +94,12 @@ test("weights of a batch are stored and read matrix by matrix", async () => {
   const x = fromNumbers(f32, [3, depth, columns], values);
   for (const [b, alone] of [
     [
-      quantized(i4, [g, k, n], { group: 128, scale: bf16, zero: i4 }),
-      quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 }),
+      quantized(i4, [g, k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 }),
+      quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 }),
     ],
     [
-      quantized(f8e4m3fn, [g, k, n], { block: [128, 64], scale: f32, as: bf16 }),
-      quantized(f8e4m3fn, [k, n], { block: [128, 64], scale: f32, as: bf16 }),
+      quantized(f8e4m3fn, [g, k, n], { blockSize: [128, 64], scale: f32, as: bf16 }),
+      quantized(f8e4m3fn, [k, n], { blockSize: [128, 64], scale: f32, as: bf16 }),
     ],
   ] as const) {
     const stored = await device.run(quantizeWeights({ x: f32, b: b as never }), { x } as never);
@@ -131,10 +131,10 @@ test("weights of a batch are stored and read matrix by matrix", async () => {
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled, of few rows a group and of many", () => {
-  const few = raggedDot({ a: bf16, b: quantized(i4, [g, k, n], { group: 128, scale: bf16 }) });
+  const few = raggedDot({ a: bf16, b: quantized(i4, [g, k, n], { groupSize: 128, scale: bf16 }) });
   const many = raggedDot({
     a: bf16,
-    b: quantized(f8e4m3fn, [g, k, n], { block: [128, 128], scale: f32, as: bf16 }),
+    b: quantized(f8e4m3fn, [g, k, n], { blockSize: [128, 128], scale: f32, as: bf16 }),
     inputs: { residual: tensor(bf16, [m, n]) },
     epilogue: ({ sums, residual }) => sums.add(residual.cast(f32)).cast(bf16),
   });

@@ -253,7 +253,7 @@ function categoricalKernel(
       const carry = { best: constant(f32, -Infinity), place: constant(i32, 0) };
       const found = loop({ to: cdiv(length, columns), carry }, (piece, { best, place }) => {
         const start = piece.mul(columns);
-        const numbers = iota(i32, [columns], 0).add(start);
+        const numbers = iota(i32, [columns], { axis: 0 }).add(start);
         const counters = numbers
           .cast(u32)
           .add(row.cast(u32).mul(constant(i32, 0).add(length).cast(u32)));

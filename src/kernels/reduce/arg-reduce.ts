@@ -25,7 +25,7 @@ export interface ArgReduceSpec<X extends DTypeName> {
   /** The last unless told. */
   readonly axis?: number;
   /** Whether the axis stays, with extent 1. */
-  readonly keep?: boolean;
+  readonly keepDims?: boolean;
 }
 
 /** The operation that `argReduce` makes. */
@@ -36,13 +36,13 @@ export type ArgReduceOperation<X extends DTypeName> = Operation<
   ReduceConfiguration
 >;
 
-const fields: Fields = { x: "array", find: "choice", axis: "number", keep: "flag" };
+const fields: Fields = { x: "array", find: "choice", axis: "number", keepDims: "flag" };
 
 /** The first least or greatest element along an axis, and its position. */
 export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduceOperation<X> {
   const location = captureLocation();
   requireFields("argReduce", spec, fields, location);
-  const { find, keep = false } = spec;
+  const { find, keepDims: keep = false } = spec;
   if (find !== "least" && find !== "greatest")
     throw refused(
       "TW9904",
@@ -87,7 +87,9 @@ function finder(find: "least" | "greatest", dtype: DType): Reducer {
     return isFloat ? isWorse.and(left.isNan().not()) : isWorse;
   };
   const best = (of: Tile<"f32">, axes: number | readonly number[]): Tile<"f32"> =>
-    find === "least" ? of.min(axes, { keep: true }) : of.max(axes, { keep: true });
+    find === "least"
+      ? of.min({ axis: axes, keepDims: true })
+      : of.max({ axis: axes, keepDims: true });
   /** The better of each two elements of a lane, down to a pair: numbers of 16 bits are compared by pairs. */
   const halved = (of: Tile<"f32">): Tile<"f32"> => {
     const [rows = 1, width = 1] = of.shape;
@@ -123,8 +125,8 @@ function finder(find: "least" | "greatest", dtype: DType): Reducer {
         index: position(
           step as Tile<"i32">,
           isBest(run as Tile<"f32">, found as Tile<"f32">)
-            .select(iota(dtypes.i32, [1, run?.shape[1] ?? 1], 1), nowhere)
-            .min(1, { keep: true }),
+            .select(iota(dtypes.i32, [1, run?.shape[1] ?? 1], { axis: 1 }), nowhere)
+            .min({ axis: 1, keepDims: true }),
         ),
       }),
     },
@@ -147,7 +149,7 @@ function finder(find: "least" | "greatest", dtype: DType): Reducer {
     collapse: (state, axes) => {
       const found = best(value(state), axes);
       const places = isBest(value(state), found).select(index(state), nowhere);
-      return { value: found, index: places.min(axes, { keep: true }) };
+      return { value: found, index: places.min({ axis: axes, keepDims: true }) };
     },
     finish: (state) => state,
   };

@@ -73,10 +73,10 @@ export function stateFormat(
 
 /** A tile combined along axes, which keep extent 1. */
 export function collapsed(tile: Tile<"f32">, combine: Combination, axes: readonly number[]): Tile {
-  const keep = { keep: true } as const;
-  if (combine === "sum") return tile.sum(axes, keep);
-  if (combine === "prod") return tile.prod(axes, keep);
-  if (combine === "min") return tile.min(axes, keep);
-  if (combine === "max") return tile.max(axes, keep);
-  return bits(tile).reduce(combine, axes, keep);
+  const keep = { keepDims: true } as const;
+  if (combine === "sum") return tile.sum({ axis: axes, ...keep });
+  if (combine === "prod") return tile.prod({ axis: axes, ...keep });
+  if (combine === "min") return tile.min({ axis: axes, ...keep });
+  if (combine === "max") return tile.max({ axis: axes, ...keep });
+  return bits(tile).reduce(combine, { axis: axes, ...keep });
 }

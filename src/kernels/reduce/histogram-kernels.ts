@@ -69,7 +69,7 @@ export function countKernel(form: HistogramForm): KernelDefinition {
       loop({ from: block, to: cdiv(count, span), step: blocks }, (piece) => {
         const start = piece.mul(span);
         const { bin, isIn } = binning(x.at(slice(start, span)).load(), bins, edges);
-        const where = isIn.and(iota(i32, [span], 0).add(start).lt(count));
+        const where = isIn.and(iota(i32, [span], { axis: 0 }).add(start).lt(count));
         (shared ? counts : out).at(bin).atomicAdd(ones, { where });
       });
       if (shared) out.at(slice(0, width)).atomicAdd(counts.load());
@@ -111,7 +111,7 @@ export function weighKernel(
     ({ block, x, weights: given, parts, sums, ...more }) => {
       const { edges } = more as { readonly edges?: Ref };
       sums.store(zeros(compute, [32, width]));
-      const lane = iota(i32, [32], 0);
+      const lane = iota(i32, [32], { axis: 0 });
       loop({ from: block, to: cdiv(count, weighedSpan), step: blocks }, (piece) => {
         for (let item = 0; item < items; item += 1) {
           const start = piece.mul(weighedSpan).add(32 * item);
@@ -122,7 +122,7 @@ export function weighKernel(
           own.store(own.load().add(computed(given.at(here).load(), compute)), { where });
         }
       });
-      parts.at(block, slice(0, width)).store(sums.load().sum(0));
+      parts.at(block, slice(0, width)).store(sums.load().sum({ axis: 0 }));
     },
   ) as unknown as KernelDefinition;
 }
@@ -174,7 +174,7 @@ export function edgesKernel(dtype: DType, out: DType, bins: number): KernelDefin
         isNothing.select(full(f64, [1], nothing), isOne.select(own.add(apart), own));
       const [first, last] = [end(low, -0.5, 0), end(high, 0.5, 1)];
       const width = last.sub(first).div(bins);
-      const number = iota(i32, [edgesEach], 0).add(i.mul(edgesEach));
+      const number = iota(i32, [edgesEach], { axis: 0 }).add(i.mul(edgesEach));
       const between = number.cast(f64).mul(width).add(first);
       const edge = number.eq(bins).select(last, between);
       edges.at(slice(i.mul(edgesEach), edgesEach)).store(edge.cast(out));

@@ -137,7 +137,7 @@ export function weighSteps(
   ];
   const parts = tensor(compute, [blocks, form.bins]);
   const added: Step = {
-    operation: reduce({ x: parts, axes: [0] }) as unknown as Operation,
+    operation: reduce({ x: parts, axis: [0] }) as unknown as Operation,
     dimensions: {},
     arrays: { x: "parts", out: "out" },
   };

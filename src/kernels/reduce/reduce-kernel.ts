@@ -224,7 +224,7 @@ class ReduceBody {
     const start = starts[axis] ?? 0;
     if (place < 0) return full(dtypes.i32, [1, 1], 0).add(start as Scalar<"i32">);
     const shape = this.#tileShape().map((extent, each) => (each === place ? extent : 1));
-    return iota(dtypes.i32, shape, place).add(start as Scalar<"i32">);
+    return iota(dtypes.i32, shape, { axis: place }).add(start as Scalar<"i32">);
   }
 
   /** What was lifted from beyond the end of a reduced axis is nothing. */

@@ -22,7 +22,7 @@ function oddAbove(half: number, random: Random): number {
 /** log Σ exp x along rows. */
 const logSumExp = reduceWith({
   inputs: { x: tensor(bf16, [m, n]) },
-  axes: [1],
+  axis: [1],
   load: ({ x }) => ({ most: x.cast(f32), sum: full(f32, x.shape, 1) }),
   combine: (left, right) => {
     const most = left.most.maximum(right.most);
@@ -38,7 +38,7 @@ const logSumExp = reduceWith({
 /** Mean and variance over the first and the last axis. */
 const moments = reduceWith({
   inputs: { x: tensor(f32, [b, m, n]) },
-  axes: [0, 2],
+  axis: [0, 2],
   load: ({ x }) => ({ count: full(f32, x.shape, 1), mean: x, squares: full(f32, x.shape, 0) }),
   combine: (left, right) => {
     const count = left.count.add(right.count);
@@ -57,8 +57,8 @@ const moments = reduceWith({
 /** The least of a row, the first of equal ones, and what belongs to it. */
 const nearest = reduceWith({
   inputs: { x: tensor(i32, [m, n]), label: tensor(f32, [m, n]) },
-  axes: [-1],
-  keep: true,
+  axis: [-1],
+  keepDims: true,
   load: ({ x, label, index }) => ({ x, label, index }),
   combine: (left, right) => {
     const isNew = right.x.lt(left.x).or(right.x.eq(left.x).and(right.index.lt(left.index)));

@@ -34,10 +34,10 @@ export interface ReduceWithSpec<
 > {
   /** Arrays that broadcast to one shape; a format is an array of n elements. */
   readonly inputs: Inputs;
-  /** Axes that disappear; all of them unless told. */
-  readonly axes?: readonly number[];
+  /** One axis or several that disappear; all of them unless told. */
+  readonly axis?: number | readonly number[];
   /** Whether reduced axes stay, with extent 1. */
-  readonly keep?: boolean;
+  readonly keepDims?: boolean;
   /** The state of single elements. `index` is where each lies along the axis, where one axis is reduced. */
   readonly load: (
     tiles: { readonly [N in keyof Inputs]: Tile<FormatOf<Inputs[N]>> } & {
@@ -65,8 +65,8 @@ export type ReduceWithOperation<
 
 const fields = {
   inputs: "named",
-  axes: "axes",
-  keep: "flag",
+  axis: "axisOrAxes",
+  keepDims: "flag",
   load: "function",
   combine: "function",
   identity: "settings",
@@ -85,14 +85,14 @@ export function reduceWith<
 }
 
 interface AnySpec extends GivenCombination {
-  readonly axes?: readonly number[];
-  readonly keep?: boolean;
+  readonly axis?: number | readonly number[];
+  readonly keepDims?: boolean;
 }
 
 function reduction(spec: AnySpec, location: Location): Operation {
   const specs = givenInputs("reduceWith", spec, location);
   const shape = broadcastShape("reduceWith", Object.values(specs), location);
-  const axes = givenAxes("reduceWith", spec.axes, shape.length, location);
+  const axes = givenAxes("reduceWith", spec.axis, shape.length, location);
   const state = stateOf("reduceWith", spec, specs, axes.length === 1, location);
   const { finish = (tiles: ReduceTiles) => tiles } = spec;
   const results = resultsOf("reduceWith", finish, state, specs, location);
@@ -119,7 +119,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
     finish: (tiles) => finish(asGiven(tiles)),
   };
   // Where a reduction is split, the kernel gives its state.
-  return reducing("reduce_with", specs, shape, axes, spec.keep === true, reducer, results);
+  return reducing("reduce_with", specs, shape, axes, spec.keepDims === true, reducer, results);
 }
 
 /** Parts of the state may be called like inputs, which kernels do not allow their arrays. */

@@ -1,8 +1,8 @@
 /**
  * `reduce`: sums, products, extremes and the like over any axes, of an array or of what a function makes of several.
  *
- *   reduce({ x: tensor(bf16, [m, n]), axes: [1], combine: "max" })
- *   reduce({ x: f32, inputs: { y: f32 }, load: ({ x, y }) => x.mul(y), axes: [0] })       a dot product
+ *   reduce({ x: tensor(bf16, [m, n]), axis: 1, combine: "max" })
+ *   reduce({ x: f32, inputs: { y: f32 }, load: ({ x, y }) => x.mul(y), axis: 0 })       a dot product
  */
 import { dtypes, isInteger } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
@@ -39,12 +39,12 @@ export interface ReduceSpec<
 > {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
-  /** Axes that disappear; all of them unless told. */
-  readonly axes?: readonly number[];
+  /** One axis or several that disappear; all of them unless told. */
+  readonly axis?: number | readonly number[];
   /** `"sum"` unless told. */
   readonly combine?: Combination;
   /** Whether reduced axes stay, with extent 1. */
-  readonly keep?: boolean;
+  readonly keepDims?: boolean;
   /** Further arrays for `load`, which broadcast to x. */
   readonly inputs?: Inputs;
   /** What is reduced, from x and the inputs, element by element; x itself unless told. */
@@ -61,9 +61,9 @@ export interface ReduceSpec<
 
 const fields: Fields = {
   x: "array",
-  axes: "axes",
+  axis: "axisOrAxes",
   combine: "choice",
-  keep: "flag",
+  keepDims: "flag",
   inputs: "named",
   load: "function",
   epilogue: "function",
@@ -102,7 +102,7 @@ export const reduceNames = /^(block\d+|part(_\w+)?|state_\w+|main)$/u;
 type AnySpec = ReduceSpec<DTypeName, DTypeName, DTypeName, ReduceInputs>;
 
 function reduction(spec: AnySpec, location: Location): Operation {
-  const { combine = "sum", keep = false, inputs = {} } = spec;
+  const { combine = "sum", keepDims: keep = false, inputs = {} } = spec;
   if (!Object.hasOwn(combinations, combine))
     throw refused(
       "TW9904",
@@ -139,7 +139,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
     return names.operation(reduction(inside as AnySpec, location));
   }
   const shape = broadcastShape("reduce", Object.values(specs), location);
-  const axes = givenAxes("reduce", spec.axes, shape.length, location);
+  const axes = givenAxes("reduce", spec.axis, shape.length, location);
   const load = spec.load as ((tiles: ReduceTiles) => Tile) | undefined;
   const lifted = load === undefined ? (tiles: ReduceTiles) => tiles["x"] as Tile : load;
   const dtype = tracedFormat(specs, lifted, location);

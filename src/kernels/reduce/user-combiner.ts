@@ -217,7 +217,7 @@ export function combinedAlong(
   combine: GivenCombination["combine"],
 ): ReduceTiles {
   const list = new ListedState(state, combine);
-  const options = { axis, identity: list.identity, keep: true };
+  const options = { axis, identity: list.identity, keepDims: true };
   return list.named(reduceWith(list.listed(tiles), list.combine, options as never));
 }
 

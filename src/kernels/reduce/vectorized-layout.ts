@@ -38,14 +38,14 @@ export class LaneRuns {
 
   /** The columns of a step. */
   positions(step: Scalar<"i32">): Tile<"i32"> {
-    const tile = iota(dtypes.i32, [this.#rows, this.#columns], 1);
+    const tile = iota(dtypes.i32, [this.#rows, this.#columns], { axis: 1 });
     return (this.byLanes(tile) as Tile<"i32">).add(step.mul(this.#columns));
   }
 
   /** The column of an element of each lane, [lanes, 1], in a step of its own. */
   position(step: Tile<"i32">, element: Tile<"i32">): Tile<"i32"> {
     const [each, widest] = [lanes / this.#rows, this.#widest];
-    const lane = iota(dtypes.i32, [lanes, 1], 0).rem(each);
+    const lane = iota(dtypes.i32, [lanes, 1], { axis: 0 }).rem(each);
     return step
       .mul(this.#columns)
       .add(element.div(widest).mul(each).add(lane).mul(widest))

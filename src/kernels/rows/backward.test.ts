@@ -136,7 +136,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       const x = randomNumbers(bf16, [rows, columns], 1, 4);
       const zeros = x.values.map((value, index) => (index < columns ? 0 : value));
       const spec = tensor(bf16, [m, group === 32 ? dim("n", { multipleOf: 32 }) : wide]);
-      const op = quantize({ x: spec, out, ...(group !== undefined && { group }) });
+      const op = quantize({ x: spec, out, ...(group !== undefined && { groupSize: group }) });
       const found = await device.run(op, { x: fromNumbers(bf16, [rows, columns], zeros) });
       const [numbers, scales] = [toNumbers(found.out), toNumbers(found.scale)];
       const each = group ?? columns;
@@ -208,8 +208,8 @@ test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => quantize({ x: f32, out: bf16 as never })],
     ["TW9901", () => quantize({ x: i8 as never, out: i8 })],
-    ["TW9902", () => quantize({ x: tensor(f32, [m, n]), out: i8, group: 32 })],
-    ["TW9902", () => quantize({ x: tensor(f32, [m, 64]), out: i8, group: 0.5 })],
+    ["TW9902", () => quantize({ x: tensor(f32, [m, n]), out: i8, groupSize: 32 })],
+    ["TW9902", () => quantize({ x: tensor(f32, [m, 64]), out: i8, groupSize: 0.5 })],
     ["TW9902", () => layerNormBackward({ x: f32, scale: tensor(f32, [m]) })],
     ["TW9902", () => rmsNormBackward({ x: f32, dOut: tensor(f32, [n, m]) })],
     ["TW9901", () => rmsNormBackward({ x: i8 as never })],

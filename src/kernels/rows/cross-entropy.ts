@@ -158,10 +158,10 @@ function crossEntropyOp(
         piece,
         // Of elements as they came: those that are computed with need not stay in registers for this.
         (isLabel) =>
-          computed(isLabel.select(tiles["logits"] as Tile, full(dtype, [1, 1], 0)), compute).sum(
-            1,
-            { keep: true },
-          ),
+          computed(isLabel.select(tiles["logits"] as Tile, full(dtype, [1, 1], 0)), compute).sum({
+            axis: 1,
+            keepDims: true,
+          }),
         () => zeros(compute, shape),
       ),
     );
@@ -183,7 +183,7 @@ function crossEntropyOp(
     }),
     join: (pieces) => ({
       ...sums.join(pieces),
-      chosen: statistic(pieces, "chosen").sum(0, { keep: true }),
+      chosen: statistic(pieces, "chosen").sum({ axis: 0, keepDims: true }),
     }),
     results: (tiles, statistics, piece) => {
       const { labels, dLoss } = tiles;

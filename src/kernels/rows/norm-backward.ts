@@ -207,8 +207,8 @@ function gradientOp(
     // dOut is 0 beyond the end of rows, which adds nothing.
     measure: (tiles) => {
       const g = scaled(tiles);
-      const second = g.mul(normalized(tiles, compute)).sum(1, { keep: true });
-      return hasMean ? { first: g.sum(1, { keep: true }), second } : { second };
+      const second = g.mul(normalized(tiles, compute)).sum({ axis: 1, keepDims: true });
+      return hasMean ? { first: g.sum({ axis: 1, keepDims: true }), second } : { second };
     },
     merge: (left, right) =>
       Object.fromEntries(
@@ -269,7 +269,7 @@ function columnSums(
       ),
     collapse: (state, axes) =>
       Object.fromEntries(
-        wanted.map((own) => [own, statistic(state, own).sum(axes, { keep: true })]),
+        wanted.map((own) => [own, statistic(state, own).sum({ axis: axes, keepDims: true })]),
       ),
     finish: (state) => state,
   };

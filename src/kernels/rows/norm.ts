@@ -124,10 +124,10 @@ const deviations: Norm = {
   names: ["count", "mean", "squares"],
   measure: (h, piece) => {
     const own = piece.count as Tile<"f32">;
-    const mean = h.sum(1, { keep: true }).div(own.maximum(1));
+    const mean = h.sum({ axis: 1, keepDims: true }).div(own.maximum(1));
     const off = piece.within(h.sub(mean), 0) as Tile<"f32">;
     const count = own.broadcastTo(mean.shape);
-    return { count, mean, squares: off.mul(off).sum(1, { keep: true }) };
+    return { count, mean, squares: off.mul(off).sum({ axis: 1, keepDims: true }) };
   },
   merge: (left, right) => {
     const [n, more] = [statistic(left, "count"), statistic(right, "count")];
@@ -143,11 +143,11 @@ const deviations: Norm = {
   },
   join: (pieces) => {
     const [counts, means] = [statistic(pieces, "count"), statistic(pieces, "mean")];
-    const count = counts.sum(0, { keep: true });
-    const mean = counts.mul(means).sum(0, { keep: true }).div(count.maximum(1));
+    const count = counts.sum({ axis: 0, keepDims: true });
+    const mean = counts.mul(means).sum({ axis: 0, keepDims: true }).div(count.maximum(1));
     const off = means.sub(mean);
     const squares = statistic(pieces, "squares").add(off.mul(off).mul(counts));
-    return { count, mean, squares: squares.sum(0, { keep: true }) };
+    return { count, mean, squares: squares.sum({ axis: 0, keepDims: true }) };
   },
   mean: (statistics) => statistic(statistics, "mean"),
   variance: (statistics, total) => statistic(statistics, "squares").div(total),
@@ -155,7 +155,7 @@ const deviations: Norm = {
 
 const squares: Norm = {
   names: ["squares"],
-  measure: (h) => ({ squares: h.mul(h).sum(1, { keep: true }) }),
+  measure: (h) => ({ squares: h.mul(h).sum({ axis: 1, keepDims: true }) }),
   merge: (left, right) => ({
     squares: statistic(left, "squares").add(statistic(right, "squares")),
   }),

@@ -298,7 +298,7 @@ function runWorker(work: Work, sums: ColumnSums): void {
     const all = end.sums[name] as Tile<"f32">;
     (argument[partName(name)] as Ref)
       .at(slice(worker, 1), slice(0, columns))
-      .store(all.sum(0, { keep: true }));
+      .store(all.sum({ axis: 0, keepDims: true }));
   }
   // A block stays while others read its statistics.
   if (blocks > 1) clusterSync();
@@ -380,7 +380,7 @@ function addPartsKernel(
       const here = slice((argument["i"] as Scalar<"i32">).mul(columns), columns);
       for (const own of sums.names) {
         const parts = (argument[partName(own)] as Ref).at(slice(0, rows), here).load();
-        (argument[own] as Ref).at(here).store((parts as Tile<"f32">).sum(0));
+        (argument[own] as Ref).at(here).store((parts as Tile<"f32">).sum({ axis: 0 }));
       }
     },
   ) as unknown as KernelDefinition;

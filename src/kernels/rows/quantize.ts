@@ -34,7 +34,7 @@ export interface QuantizeSpec<X extends FloatName, Out extends QuantizedFormat> 
   /** The format of the result. */
   readonly out: DType<Out>;
   /** Columns that share a scale; a whole row unless told. */
-  readonly group?: number;
+  readonly groupSize?: number;
 }
 
 /** The operation that `quantize` makes. */
@@ -50,8 +50,8 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
   spec: QuantizeSpec<X, Out>,
 ): QuantizeOperation<X, Out> {
   const location = captureLocation();
-  requireFields("quantize", spec, { x: "array", out: "format", group: "number" }, location);
-  const { group } = spec;
+  requireFields("quantize", spec, { x: "array", out: "format", groupSize: "number" }, location);
+  const { groupSize: group } = spec;
   const x = givenArray("x", "quantize", spec.x, [dim("m"), dim("n")], location);
   requireFloat("x", "quantize", x, location);
   const dtype: DType = spec.out;
@@ -113,11 +113,13 @@ function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): 
     compute,
     heldBytes: 256,
     statistics: ["high"],
-    measure: (tiles) => ({ high: computed(tiles["x"], compute).abs().max(1, { keep: true }) }),
+    measure: (tiles) => ({
+      high: computed(tiles["x"], compute).abs().max({ axis: 1, keepDims: true }),
+    }),
     merge: (left, right) => ({
       high: statistic(left, "high").maximum(statistic(right, "high")),
     }),
-    join: (pieces) => ({ high: statistic(pieces, "high").max(0, { keep: true }) }),
+    join: (pieces) => ({ high: statistic(pieces, "high").max({ axis: 0, keepDims: true }) }),
     results: (tiles, statistics) => {
       const high = reached(statistic(statistics, "high"));
       const factor = high.gt(0).select(full(compute, [1, 1], most).div(high), 0);

@@ -307,9 +307,9 @@ export class QueueBlock {
       .mul(box);
     const positions = (): Tile<"i32"> =>
       this.#byLanes(
-        iota(dtypes.i32, [this.#groups, box], 0)
+        iota(dtypes.i32, [this.#groups, box], { axis: 0 })
           .mul(box)
-          .add(iota(dtypes.i32, [this.#groups, box], 1)),
+          .add(iota(dtypes.i32, [this.#groups, box], { axis: 1 })),
       ).add(start as never) as Tile<"i32">;
     const isWithin = (): Tile<"bool"> => positions().lt(extent);
     return {
@@ -320,7 +320,7 @@ export class QueueBlock {
         : isWithin()
             .broadcastTo([lanes, each * widest])
             .cast(dtypes.i32)
-            .sum(1, { keep: true })
+            .sum({ axis: 1, keepDims: true })
             .cast(op.compute),
       total: this.#total(),
       columns: positions,

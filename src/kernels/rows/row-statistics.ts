@@ -27,7 +27,7 @@ export function rowPiece(
 ): Piece {
   const extent = form.extents.at(-1) ?? 1;
   const isWhole = extent === columns * blocks * pieces;
-  const positions = (): Tile<"i32"> => iota(dtypes.i32, [1, columns], 1).add(start);
+  const positions = (): Tile<"i32"> => iota(dtypes.i32, [1, columns], { axis: 1 }).add(start);
   return {
     within: (tile, value) =>
       isWhole

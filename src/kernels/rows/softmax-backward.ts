@@ -98,8 +98,9 @@ function backward(
     statistics: ["sum"],
     // Beyond the end of rows both are loaded as 0, which adds nothing.
     measure: (tiles) => ({
-      sum: summed(computed(tiles["out"], compute), computed(tiles["dOut"], compute)).sum(1, {
-        keep: true,
+      sum: summed(computed(tiles["out"], compute), computed(tiles["dOut"], compute)).sum({
+        axis: 1,
+        keepDims: true,
       }),
     }),
     merge: (left, right) => ({

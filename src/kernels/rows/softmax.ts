@@ -133,7 +133,7 @@ export function exponentialSums(
   const together = (parts: readonly RowPart[]): Statistics => {
     const own = parts.map(({ tiles, piece }) => inRow(tiles[name], piece) as Tile<"f32">);
     // Of elements as they lie in registers, two at a time where they are narrow.
-    const highs = own.map((each) => each.max(1, { keep: true }));
+    const highs = own.map((each) => each.max({ axis: 1, keepDims: true }));
     const high = computed(
       highs.reduce((left, right) => left.maximum(right)),
       compute,
@@ -142,7 +142,7 @@ export function exponentialSums(
       powersBeneath(computed(each, compute), finite(high), from, out),
     );
     const sum = beneath
-      .map(({ powers }) => powers.sum(1, { keep: true }))
+      .map(({ powers }) => powers.sum({ axis: 1, keepDims: true }))
       .reduce((left, right) => left.add(right));
     return { high, sum: beneath[0] === undefined ? sum : sum.mul(beneath[0].factor) };
   };
@@ -155,8 +155,8 @@ export function exponentialSums(
       return { high, sum: scaled(left, high).add(scaled(right, high)) };
     },
     join: (pieces) => {
-      const high = statistic(pieces, "high").max(0, { keep: true });
-      return { high, sum: scaled(pieces, high).sum(0, { keep: true }) };
+      const high = statistic(pieces, "high").max({ axis: 0, keepDims: true });
+      return { high, sum: scaled(pieces, high).sum({ axis: 0, keepDims: true }) };
     },
   };
 }

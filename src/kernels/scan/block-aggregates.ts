@@ -50,8 +50,8 @@ export function hear(
   const { workers } = configuration;
   const states = heardStates(rule.state, told.at(wave), asked);
   const [, width] = wordShape(rule.state, workers);
-  const numbers = iota(dtypes.i32, [2, width], 1);
-  const isHere = iota(dtypes.i32, [2, 1], 0).eq(0);
+  const numbers = iota(dtypes.i32, [2, width], { axis: 1 });
+  const isHere = iota(dtypes.i32, [2, 1], { axis: 0 }).eq(0);
   const isIn = numbers.lt(
     isHere.select(full(dtypes.i32, [1, 1], 0).add(worker), full(dtypes.i32, [1, 1], workers)),
   );

@@ -90,7 +90,7 @@ function combine({ rule, configuration }: Work, piece: ReduceTiles): Combined {
   const tiles = eachTile(piece, (tile) => tile.reshape([stretches, width]).layoutCast(layout));
   const totals = eachTile(rule.total(tiles), (tile) => tile.reshape([1, stretches]));
   const [own, others] = [0, 1].map((axis) =>
-    iota(dtypes.i32, axis === 0 ? [stretches, 1] : [1, stretches], axis),
+    iota(dtypes.i32, axis === 0 ? [stretches, 1] : [1, stretches], { axis }),
   ) as [Tile<"i32">, Tile<"i32">];
   const isBefore = rule.reverse ? others.gt(own) : others.lt(own);
   const spread = eachTile(totals, (tile) =>

@@ -108,7 +108,7 @@ export function loadedPiece(
     tile.broadcastTo([rows, columns]),
   );
   if (rule.fill !== undefined) return lifted;
-  const at = iota(dtypes.i32, [1, columns], 1).add(place[last] as never);
+  const at = iota(dtypes.i32, [1, columns], { axis: 1 }).add(place[last] as never);
   return only(rule, at.lt((form.extents[last] ?? 1) as never), lifted);
 }
 

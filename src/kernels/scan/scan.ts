@@ -96,10 +96,10 @@ function ruleOf(
 ): ScanRule {
   const { merge, identity } = combinations[combine];
   const running = {
-    sum: (tile: Tile) => tile.cumsum(1, { reverse }),
-    prod: (tile: Tile) => tile.cumprod(1, { reverse }),
-    min: (tile: Tile) => tile.cummin(1, { reverse }),
-    max: (tile: Tile) => tile.cummax(1, { reverse }),
+    sum: (tile: Tile) => tile.cumsum({ axis: 1, reverse }),
+    prod: (tile: Tile) => tile.cumprod({ axis: 1, reverse }),
+    min: (tile: Tile) => tile.cummin({ axis: 1, reverse }),
+    max: (tile: Tile) => tile.cummax({ axis: 1, reverse }),
   };
   const only = (tiles: ReduceTiles): Tile<"f32"> => {
     const { x } = tiles;

@@ -386,9 +386,9 @@ class QueuedBlock {
     );
     if (!rule.reverse) return lifted;
     const [, extent] = extents();
-    const at = iota(dtypes.i32, [lanes, this.#each], 0)
+    const at = iota(dtypes.i32, [lanes, this.#each], { axis: 0 })
       .mul(this.#each)
-      .add(iota(dtypes.i32, [lanes, this.#each], 1))
+      .add(iota(dtypes.i32, [lanes, this.#each], { axis: 1 }))
       .add(this.#piece(wave).mul(this.#scan.configuration.columns) as never);
     return only(rule, at.lt(extent as never), lifted);
   }

@@ -74,7 +74,7 @@ export class AxisRows {
 
 function moved(x: TensorSpec, axes: readonly number[], from: string, to: string): Step {
   return {
-    operation: permute({ x, axes }) as unknown as Operation,
+    operation: permute({ x, permutation: axes }) as unknown as Operation,
     dimensions: {},
     arrays: { x: from, out: to },
   };

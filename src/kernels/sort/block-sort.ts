@@ -55,14 +55,14 @@ export function sortRowsKernel(form: ShortRows, length: number): KernelDefinitio
       const argument = given as unknown as { readonly [name: string]: Ref };
       const first = (given.block as Scalar<"i32">).mul(form.rows);
       const window = [slice(first, form.rows), slice(0, columns)] as const;
-      const places = iota(dtypes.i32, shape, 1);
+      const places = iota(dtypes.i32, shape, { axis: 1 });
       // What is beyond the end is sorted behind every element, since equal ones keep their order.
       const beyond = full(keyFormat(dtype), [1, 1], greatestKey(dtype));
       const loaded = keysOf(given.x.at(...window).load(), descending);
       const keys = places.lt(width).select(loaded, beyond);
       const [sorted, moved] = form.writesPlaces
-        ? keys.sortWith(1, [places])
-        : [keys.sort(1), undefined];
+        ? keys.sortWith([places], { axis: 1 })
+        : [keys.sort({ axis: 1 }), undefined];
       const kept = [form.rows, form.kept ?? columns];
       const stored = [slice(first, form.rows), slice(0, form.kept ?? columns)] as const;
       if (form.writesKeys)

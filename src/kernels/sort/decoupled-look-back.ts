@@ -40,7 +40,7 @@ export function hear(
   first: Scalar<"i32">,
   count: number,
 ): Tile<"i32"> {
-  const digit = iota(i32, [count], 0).add(first);
+  const digit = iota(i32, [count], { axis: 0 }).add(first);
   const nothing = zeros(u32, [count]);
   const carry = {
     at: full(i32, [count], 0).add(tile.sub(1)),

@@ -79,7 +79,7 @@ export function countDigitsKernel(form: RadixForm): KernelDefinition {
       loop({ from: part, to: cdiv(length, span), step: parts }, (piece) => {
         const here = slice(piece.mul(span), span);
         const keys = keysOf(x.at(row, here).load(), descending);
-        const where = iota(i32, [span], 0).add(piece.mul(span)).lt(length);
+        const where = iota(i32, [span], { axis: 0 }).add(piece.mul(span)).lt(length);
         for (let pass = 0; pass < passes; pass += 1)
           counts
             .at(pass, digitOf(keys, pass * digitBits))

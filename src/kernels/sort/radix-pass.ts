@@ -151,13 +151,13 @@ class PassOfWarp {
     this.#meet();
     const own = slice(this.#firstDigit, this.#ownDigits);
     const each = this.#values.counts.at(slice(0, this.#form.warps), own).load();
-    const totals = each.sum(0);
+    const totals = each.sum({ axis: 0 });
     tell(states.at(tile.add(toldSlot), own), tile, totals);
     const all = states.at(totalsSlot, own).load().cast(i32);
     const [starts, first] = this.#before([totals, all]);
     this.#values.counts
       .at(slice(0, this.#form.warps), own)
-      .store(each.cumsum(0).sub(each).add(starts));
+      .store(each.cumsum({ axis: 0 }).sub(each).add(starts));
     this.#meet();
     this.#scatter(keys);
     const heard = hear(states, tile, this.#firstDigit, this.#ownDigits);
@@ -175,10 +175,10 @@ class PassOfWarp {
   /** The positions of the warp's keys in the row that is sorted, [items, 32]: warp after warp. */
   #positions(): Tile<"i32"> {
     const { items } = this.#form;
-    const item = iota(i32, [items, 32], 0).layoutCast(rowsOfLanes(items));
+    const item = iota(i32, [items, 32], { axis: 0 }).layoutCast(rowsOfLanes(items));
     return item
       .mul(32)
-      .add(iota(i32, [items, 32], 1))
+      .add(iota(i32, [items, 32], { axis: 1 }))
       .add(this.#start());
   }
 
@@ -230,11 +230,11 @@ class PassOfWarp {
     const { warp } = this.#place;
     for (const [kind, own] of numbers.entries()) sums.at(kind, warp).store(own.sum());
     this.#meet();
-    const isBefore = iota(i32, [this.#form.warps], 0).lt(warp);
+    const isBefore = iota(i32, [this.#form.warps], { axis: 0 }).lt(warp);
     const [starts, first] = numbers.map((own, kind) => {
       const ofWarps = sums.at(kind).load();
       const before = isBefore.select(ofWarps, full(i32, [1], 0)).sum();
-      return own.cumsum(0).sub(own).add(before);
+      return own.cumsum({ axis: 0 }).sub(own).add(before);
     });
     if (starts === undefined || first === undefined) throw new Error("two kinds of numbers");
     return [starts, first];
@@ -275,10 +275,10 @@ class PassOfWarp {
         .at(slice(0, items), warp)
         .load()
         .layoutCast(rowsOfLanes(items));
-    const index = iota(i32, [items, 32], 0)
+    const index = iota(i32, [items, 32], { axis: 0 })
       .layoutCast(rowsOfLanes(items))
       .mul(32 * count)
-      .add(iota(i32, [items, 32], 1))
+      .add(iota(i32, [items, 32], { axis: 1 }))
       .add(warp.mul(32));
     const where = index.add(tile.mul(tileKeys(this.#form))).lt(length);
     const keys = inOrder(values.keys);

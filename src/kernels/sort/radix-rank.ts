@@ -40,11 +40,11 @@ function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
         "}",
       ].join("\n"),
     meaning: (own) => {
-      const lane = iota(dtypes.u32, shape, 0);
+      const lane = iota(dtypes.u32, shape, { axis: 0 });
       let mask = full(dtypes.u32, shape, 0xffffffff);
       for (let bit = 0; bit < digitBits; bit += 1) {
         const isSet = own.shr(bit).and(1);
-        const votes = isSet.shl(lane).sum(0, { keep: true });
+        const votes = isSet.shl(lane).sum({ axis: 0, keepDims: true });
         mask = mask.and(isSet.eq(1).select(votes, votes.not()));
       }
       return [mask];
@@ -59,7 +59,7 @@ function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
  */
 export function rankDigits(counts: Ref<"i32">, digit: Tile<"i32">): Tile<"i32"> {
   const lowerLanes = full(dtypes.u32, [32], 1)
-    .shl(iota(dtypes.u32, [32], 0))
+    .shl(iota(dtypes.u32, [32], { axis: 0 }))
     .sub(1);
   const lanes = lanesAlike(digit.cast(dtypes.u32));
   const before = lanes.and(lowerLanes).popcount().cast(dtypes.i32);

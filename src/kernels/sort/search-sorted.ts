@@ -145,7 +145,7 @@ export function searchKernel(
       const here = slice(i.mul(span), span);
       const queries = hasQueries ? (given as { readonly queries: Ref }).queries : undefined;
       const wanted = (queries?.at(here).load() ??
-        iota(dtypes.i32, [span], 0).add(i.mul(span)).cast(dtype)) as Tile<"f32">;
+        iota(dtypes.i32, [span], { axis: 0 }).add(i.mul(span)).cast(dtype)) as Tile<"f32">;
       const carry = { low: zeros(dtypes.i32, [span]), high: full(dtypes.i32, [span], length) };
       const { low } = loop({ to: steps, carry }, (_, range) => {
         const middle = range.low.add(range.high.sub(range.low).shr(1));

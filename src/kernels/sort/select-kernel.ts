@@ -132,17 +132,17 @@ function keysOfPiece(
 function positionsOf({ piece, warps }: SelectForm): Tile<"i32"> {
   const each = piece / (32 * warps);
   const shape = [32 * warps, each];
-  return iota(i32, shape, 0)
+  return iota(i32, shape, { axis: 0 })
     .mul(each)
-    .add(iota(i32, shape, 1));
+    .add(iota(i32, shape, { axis: 1 }));
 }
 
 /** The k-th best of the groups' best. */
 function boundOf(form: SelectForm, keys: Tile<"u32">): Tile<"u32"> {
   const groups = groupsOf(form);
-  const best = keys.reshape([groups, form.piece / groups]).min(1);
+  const best = keys.reshape([groups, form.piece / groups]).min({ axis: 1 });
   return best
-    .sort(0)
+    .sort({ axis: 0 })
     .slice([form.k - 1], [1])
     .reshape([1, 1]);
 }
@@ -165,7 +165,7 @@ function gather(
   const [isBetter, isTie] = [keys.lt(bound), keys.eq(bound)];
   const constantOf = (value: number): Tile<"i32"> => full(i32, [1, 1], value);
   const own = isBetter.select(constantOf(1), isTie.select(constantOf(tie), constantOf(0)));
-  const running = own.reshape([form.piece]).cumsum(0).reshape(own.shape);
+  const running = own.reshape([form.piece]).cumsum({ axis: 0 }).reshape(own.shape);
   const before = running.sub(own);
   const [better, ties] = [before.and(tie - 1), before.shr(16)];
   const where = isBetter.or(isTie.and(ties.lt(form.k)));
@@ -183,7 +183,7 @@ function sortCandidates(
   count: Scalar<"i32">,
 ): { readonly key: Tile<"u32">; readonly position: Tile<"i32"> } {
   const width = powerOfTwoFrom(k);
-  const numbers = iota(i32, [width], 0);
+  const numbers = iota(i32, [width], { axis: 0 });
   const taken = (start: Scalar<"i32"> | number) => {
     const at = numbers.add(start);
     const where = at.lt(count);
@@ -196,8 +196,11 @@ function sortCandidates(
   const steps = count.sub(1).div(width).maximum(1);
   return loop({ to: steps, carry: taken(0) }, (step, best) => {
     const more = taken(step.add(1).mul(width));
-    const both = concatenate([best.key, more.key], 0);
-    const [sorted, positions] = both.sortWith(0, [concatenate([best.position, more.position], 0)]);
+    const both = concatenate([best.key, more.key], { axis: 0 });
+    const [sorted, positions] = both.sortWith(
+      [concatenate([best.position, more.position], { axis: 0 })],
+      { axis: 0 },
+    );
     return { key: sorted.slice([0], [width]), position: positions.slice([0], [width]) };
   });
 }

@@ -22,7 +22,7 @@ export function takeAlongKernel(dtype: DType): KernelDefinition {
     ({ layer, part, x, places, out }) => {
       const flat = [outer, kept.mul(inner)];
       const here = slice(part.mul(span), span);
-      const numbers = iota(dtypes.i32, [span], 0).add(part.mul(span));
+      const numbers = iota(dtypes.i32, [span], { axis: 0 }).add(part.mul(span));
       const columns = numbers.rem(inner);
       const own = places.reshape(flat).at(layer, here).load();
       const where = numbers.lt(kept.mul(inner));

@@ -288,7 +288,7 @@ function markKernel(wanted: Wanted): KernelDefinition {
     },
     ({ i, sorted, differs, ...given }) => {
       const here = slice(i.mul(span), span);
-      const position = iota(i32, [span], 0).add(i.mul(span));
+      const position = iota(i32, [span], { axis: 0 }).add(i.mul(span));
       const own = compared(sorted.at(here).load(), dtype);
       const isInside = position.gt(0).and(position.lt(length));
       const previous = sorted.at(position.sub(1).maximum(0)).load({ where: isInside });
@@ -300,7 +300,10 @@ function markKernel(wanted: Wanted): KernelDefinition {
       if (places === undefined || firsts === undefined) return;
       for (const [at, isOf] of kinds.entries()) {
         const where = isOf(own).and(position.lt(length));
-        const first = places.at(here).load({ where, fill: nowhere }).min(0, { keep: true });
+        const first = places
+          .at(here)
+          .load({ where, fill: nowhere })
+          .min({ axis: 0, keepDims: true });
         firsts.at(full(i32, [1], at)).atomic("min", first, { where: first.lt(nowhere) });
       }
     },
@@ -326,7 +329,7 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
     ({ i, numbers, starts, count, ...given }) => {
       const arrays = given as { readonly places?: Ref<"i32">; readonly inverse?: Ref<"i32"> };
       const here = slice(i.mul(span), span);
-      const position = iota(i32, [span], 0).add(i.mul(span));
+      const position = iota(i32, [span], { axis: 0 }).add(i.mul(span));
       const isInside = position.lt(length);
       // Numbers count from 1.
       const own = numbers.at(here).load();
@@ -368,7 +371,7 @@ function takeKernel(wanted: Wanted): KernelDefinition {
     ({ i, sorted, starts, count, values, ...given }) => {
       const arrays = given as { readonly [name: string]: Ref<"i32"> | undefined };
       const here = slice(i.mul(span), span);
-      const number = iota(i32, [span], 0).add(i.mul(span));
+      const number = iota(i32, [span], { axis: 0 }).add(i.mul(span));
       const isThere = number.lt(count.at(0).loadScalar()).and(number.lt(size));
       // What stands behind the last one is the least, the first in order.
       const start = starts.at(number).load({ where: isThere, fill: 0 });

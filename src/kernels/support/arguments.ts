@@ -45,6 +45,10 @@ const fieldKinds = {
     (value) => typeof value === "number" || (typeof value === "object" && value !== null),
   ],
   axes: ["a list of axes", (value) => Array.isArray(value)],
+  axisOrAxes: [
+    "an axis, or a list of axes",
+    (value) => typeof value === "number" || Array.isArray(value),
+  ],
   each: [
     "a number, or a list of one for each axis",
     (value) => typeof value === "number" || Array.isArray(value),
@@ -186,11 +190,12 @@ export function givenAxis(of: string, axis: unknown, rank: number, location: Loc
 /** Axes from the front, each named once; all of them unless told. */
 export function givenAxes(
   of: string,
-  axes: readonly unknown[] | undefined,
+  axes: number | readonly unknown[] | undefined,
   rank: number,
   location: Location,
 ): readonly number[] {
-  const found = (axes ?? Array.from({ length: rank }, (_, axis) => axis)).map((axis) =>
+  const list = typeof axes === "number" ? [axes] : axes;
+  const found = (list ?? Array.from({ length: rank }, (_, axis) => axis)).map((axis) =>
     givenAxis(of, axis, rank, location),
   );
   if (new Set(found).size === found.length) return found;

@@ -40,31 +40,32 @@ let calls = 0;
 
 /** Each gives a piece of the piece's shape, so that nothing but the check could refuse it. */
 const mixing: { readonly [name: string]: Piecewise } = {
-  "a reduction": (x) => x.sub(x.max(1, { keep: true })),
+  "a reduction": (x) => x.sub(x.max({ axis: 1, keepDims: true })),
   "a reduction over extents of its own": (x) =>
     x
       .reshape([x.shape[0] ?? 1, 2, (x.shape[1] ?? 2) / 2])
-      .max(1)
+      .max({ axis: 1 })
       .mul(0)
       .sum()
       .add(x),
   "a reduction of all": (x) => x.mul(x.sum()),
-  "a scan": (x) => x.cumsum(0),
-  "a sort": (x) => x.sort(1),
-  "a position of the greatest": (x) => x.add(x.argmax(1).cast(f32).expand(1)),
-  "a function of one's own": (x) => x.scan((a, b) => a.add(b), 0, 1),
-  flip: (x) => flip(x, 1),
-  roll: (x) => roll(x, 1, 0),
-  "a gather": (x) => takeAlong(x, iota(i32, x.shape, 1), 1),
-  "the greatest ones": (x) => x.add(topK(x, 1, 1)[0]),
+  "a scan": (x) => x.cumsum({ axis: 0 }),
+  "a sort": (x) => x.sort({ axis: 1 }),
+  "a position of the greatest": (x) => x.add(x.argmax({ axis: 1 }).cast(f32).expand({ axis: 1 })),
+  "a function of one's own": (x) => x.scan((a, b) => a.add(b), 0, { axis: 1 }),
+  flip: (x) => flip(x, { axis: 1 }),
+  roll: (x) => roll(x, 1, { axis: 0 }),
+  "a gather": (x) => takeAlong(x, iota(i32, x.shape, { axis: 1 }), { axis: 1 }),
+  "the greatest ones": (x) => x.add(topK(x, 1, { axis: 1 })[0]),
   "a histogram": (x) => x.add(histogram(x.cast(i32), 1).cast(f32)),
-  "a place": (x) => x.add(iota(f32, x.shape, 1)),
+  "a place": (x) => x.add(iota(f32, x.shape, { axis: 1 })),
   "a transposition": (x) => x.transpose().transpose(),
   "a bias under another shape": (x, column) =>
     x.add(column.reshape([column.shape[1] ?? 1, 1]).reshape(column.shape)),
   "a part": (x) => x.add(x.slice([0, 0], [1, 1])),
-  "parts in another order": (x) => concatenate([x, x], 0).slice([1, 0], x.shape),
-  "a product": (x) => dot(x, x.transpose(), { precision: "ieee" }).sum(1, { keep: true }).add(x),
+  "parts in another order": (x) => concatenate([x, x], { axis: 0 }).slice([1, 0], x.shape),
+  "a product": (x) =>
+    dot(x, x.transpose(), { precision: "ieee" }).sum({ axis: 1, keepDims: true }).add(x),
   "shared memory": (x) =>
     scoped({ held: smem(f32, x.shape) }, ({ held }) => {
       held.store(x);
@@ -90,7 +91,7 @@ const mixing: { readonly [name: string]: Piecewise } = {
       () => x,
       () => x.neg(),
     ),
-  "something in a loop": (x) => loop({ to: 2, carry: x }, (_, sum) => flip(sum, 0)),
+  "something in a loop": (x) => loop({ to: 2, carry: x }, (_, sum) => flip(sum, { axis: 0 })),
 };
 
 const taken: { readonly [name: string]: Piecewise } = {
@@ -128,7 +129,7 @@ test.each(Object.entries(taken))("%s is taken", (_, compute) => {
 });
 
 test("every function that is given pieces is held to that", () => {
-  const turned = (x: Tile): Tile => flip(x, 1);
+  const turned = (x: Tile): Tile => flip(x, { axis: 1 });
   const operands = { q: bf16, k: bf16, v: bf16 } as const;
   const prologue = { a: { as: bf16, compute: ({ a }: { a: Tile<"bf16"> }) => turned(a) } };
   for (const make of [

@@ -76,7 +76,7 @@ export interface Words {
 /** Nothing yet of what blocks will tell. */
 export function nothingTold(state: ToldState, blocks: number): Words {
   const shape = wordShape(state, blocks);
-  return { words: zeros(dtypes.u64, shape), open: iota(dtypes.i32, shape, 1).lt(blocks) };
+  return { words: zeros(dtypes.u64, shape), open: iota(dtypes.i32, shape, { axis: 1 }).lt(blocks) };
 }
 
 /** What has been told beside what was known before. */

@@ -30,7 +30,10 @@ export function joinedSums(pieces: { readonly [name: string]: Tile }): {
   readonly [name: string]: Tile<"f32">;
 } {
   return Object.fromEntries(
-    Object.keys(pieces).map((name) => [name, statistic(pieces, name).sum(0, { keep: true })]),
+    Object.keys(pieces).map((name) => [
+      name,
+      statistic(pieces, name).sum({ axis: 0, keepDims: true }),
+    ]),
   );
 }
 

@@ -320,5 +320,5 @@ function addOthers(
       return sum.add(other.at(slice(from, each)).load());
     });
   });
-  return concatenate(added, 0);
+  return concatenate(added, { axis: 0 });
 }

@@ -172,7 +172,7 @@ describe("scratch of ops that combine across warps", () => {
     // 64 columns in every lane; lanes and the lower bit of warps share out the rows.
     const placement = place(
       kernel({ name: "k", grid, inputs, outputs: sums }, ({ x, sums: out }) => {
-        out.store(x.load().layoutCast(rows).sum(0));
+        out.store(x.load().layoutCast(rows).sum({ axis: 0 }));
       }),
     );
     expect(scratchOf(placement)).toEqual([{ part: 16384, agents: 1, offset: 0, bytes: 16384 }]);
@@ -181,7 +181,7 @@ describe("scratch of ops that combine across warps", () => {
   test("none where warps have rows of their own", () => {
     const placement = place(
       kernel({ name: "k", grid, inputs, outputs: sums }, ({ x, sums: out }) => {
-        out.store(x.load().layoutCast(rows).sum(1));
+        out.store(x.load().layoutCast(rows).sum({ axis: 1 }));
       }),
     );
     expect(offsets(placement)).not.toHaveProperty("scratch of sum");
@@ -191,7 +191,7 @@ describe("scratch of ops that combine across warps", () => {
     const threads = ["one", "two", "three"] as const;
     const placement = place(
       kernel({ name: "k", grid, inputs, outputs: sums, threads }, ({ x, sums: out }) => {
-        out.store(x.load().layoutCast(rows).sum(0));
+        out.store(x.load().layoutCast(rows).sum({ axis: 0 }));
       }),
     );
     expect(scratchOf(placement)).toEqual([{ part: 16384, agents: 3, offset: 0, bytes: 3 * 16384 }]);

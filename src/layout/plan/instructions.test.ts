@@ -93,7 +93,7 @@ describe("products", () => {
     ).toBe("mma.sync");
     expect(
       product(({ left, right, out }) => {
-        out.store(dot(left.load(), right.at(iota(i32, [64], 0)).load()));
+        out.store(dot(left.load(), right.at(iota(i32, [64], { axis: 0 })).load()));
       })[0]?.[0],
     ).toBe("mma.sync");
   });
@@ -276,7 +276,7 @@ test("every part of a joined tile is where it is needed", () => {
         outputs: { out: tensor(f32, [16, 16]) },
       },
       ({ x, y, out }) => {
-        out.store(concatenate([x.load(), y.load()], 0).layoutCast(layout));
+        out.store(concatenate([x.load(), y.load()], { axis: 0 }).layoutCast(layout));
       },
     );
   expect(place(joined("(W0 W1 L4 | L0 L1 L2 L3)")).conversions).toEqual([]);

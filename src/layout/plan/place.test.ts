@@ -142,9 +142,9 @@ const dropped = kernel(
   ({ left, right, values, key, out }) => {
     const exact = { precision: "ieee" } as const;
     const products = dot(left.load(), right.load().transpose(), exact);
-    const numbers = iota(u32, [16, 32], 0)
+    const numbers = iota(u32, [16, 32], { axis: 0 })
       .mul(32)
-      .add(iota(u32, [16, 32], 1));
+      .add(iota(u32, [16, 32], { axis: 1 }));
     const kept = randomKey(key).bernoulli(0.5, numbers);
     const weights = kept.select(products, zeros(f32, [16, 32]));
     out.store(dot(weights, values.load(), exact));

@@ -76,7 +76,7 @@ function costOf({ shape, axis, from, then }: Reduced, before: Change, behind: Ch
         landed.wait();
       }
       const tile = before(sources[from]((isSwizzled ? staged : x).load()));
-      const result = behind(then(tile.sum(axis)));
+      const result = behind(then(tile.sum({ axis })));
       const count = result.shape.reduce((all, extent) => all * extent, 1);
       out.at(slice(0, count)).store(result.reshape([count]));
     },
@@ -117,8 +117,8 @@ describe("a layout stated of what is left of a reduction", () => {
     "a transpose": (tile) => tile.reshape([128, 1]).transpose(),
     "a reshape": (tile) => tile.reshape([2, 64]),
     "a slice": (tile) => tile.slice([64], [64]),
-    "a concatenation": (tile) => concatenate([tile, tile.neg()], 0),
-    "a scan": (tile) => tile.cumsum(0),
+    "a concatenation": (tile) => concatenate([tile, tile.neg()], { axis: 0 }),
+    "a scan": (tile) => tile.cumsum({ axis: 0 }),
   };
   const behindWays: { readonly [name: string]: string } = {
     "a broadcast": wgmma.text,
@@ -303,12 +303,12 @@ function randomReduction(random: Random) {
       },
       ({ x, out }) => {
         let tile = random.below(2) === 0 ? x.load() : x.load().exp();
-        tile = random.below(3) === 0 ? tile.max(axis) : tile.sum(axis);
+        tile = random.below(3) === 0 ? tile.max({ axis }) : tile.sum({ axis });
         for (let count = random.below(3); count > 0; count -= 1) {
           const kind = random.pick(["negated", "scanned", "sliced"] as const);
           words.push(kind);
           if (kind === "negated") tile = tile.neg();
-          else if (kind === "scanned") tile = tile.cumsum(0);
+          else if (kind === "scanned") tile = tile.cumsum({ axis: 0 });
           else tile = tile.slice([0], [Number(tile.shape[0]) / 2]);
         }
         out.at(slice(0, Number(tile.shape[0]))).store(tile.layoutCast(stated));

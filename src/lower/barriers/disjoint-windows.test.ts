@@ -231,7 +231,7 @@ test("elements narrower than a byte share one", () => {
   const stored = meetings(tensor(i4, [dim("n")]), ({ i, out }) => {
     const narrow = out as unknown as Ref<"i4">;
     const odd = (at: Scalar<"i32">): void => {
-      narrow.at(slice(at, 64)).store(iota(i32, [64], 0).and(1).cast(i4));
+      narrow.at(slice(at, 64)).store(iota(i32, [64], { axis: 0 }).and(1).cast(i4));
     };
     odd(i.mul(256).add(1));
     odd(i.mul(256).add(65));
@@ -249,7 +249,7 @@ test("memory that a kernel has for itself", () => {
     },
     ({ i, kept, out }) => {
       for (const at of [0, 64]) kept.at(i, slice(at, 64)).store(some(f32, [64]));
-      out.at(slice(i, 1)).store(kept.at(i).load().sum(0, { keep: true }));
+      out.at(slice(i, 1)).store(kept.at(i).load().sum({ axis: 0, keepDims: true }));
     },
   );
   const reasons: string[] = [];

@@ -290,7 +290,7 @@ const overlapped = kernel(
     const end = loop({ to: rounds, carry: first }, (_, { p, o }) => {
       const scores = wgmma(accumulator(f32, [rows, depth]), a, b);
       const values = wgmma(accumulator(f32, [rows, depth], o), p, b);
-      const high = scores.wait({ pending: 1 }).max(1, { keep: true }).minimum(4);
+      const high = scores.wait({ pending: 1 }).max({ axis: 1, keepDims: true }).minimum(4);
       const next = p.mul(high.mul(0.5).cast(bf16));
       return { p: next, o: values.wait().mul(0.5) };
     });

@@ -219,7 +219,7 @@ function randomAccesses(random: Random) {
       inouts: { out: tensor(f32, [4096]) },
     },
     ({ i, p, out }) => {
-      let last = iota(f32, [128], 0);
+      let last = iota(f32, [128], { axis: 0 });
       for (let count = 0; count < 5; count += 1) {
         const base = random.below(3) === 0 ? i.mul(1024).add(p.mul(64)) : i.mul(1024);
         const window = out.at(slice(base.add(64 * random.below(8) + random.below(2)), 128));

@@ -328,7 +328,7 @@ describe("what is outside is accessed nowhere", () => {
   const picked = kernel({ name: "picked", ...rows }, ({ x, row, out }) => {
     const index = row.load().broadcastTo([64]);
     assert(index.lt(4), "there is such a row");
-    out.store(x.at(index).load().sum(0));
+    out.store(x.at(index).load().sum({ axis: 0 }));
   });
   const written = kernel(
     { name: "written", ...rows, scratch: { room: smem(f32, [4, 64]) } },

@@ -132,7 +132,7 @@ test("kernels with loops, several threads or clusters are left alone", () => {
     },
   );
   const sorting = kernel({ name: "sorting", ...arrays }, ({ x, out }) => {
-    out.store(x.load().sort(1));
+    out.store(x.load().sort({ axis: 1 }));
   });
   expect([looping, branching, threads, clusters, sorting].map(blocksOf)).toEqual([1, 1, 1, 1, 1]);
 });

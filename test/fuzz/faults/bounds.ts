@@ -111,7 +111,7 @@ function windowAct(random: Random): Act {
         );
       else if (sizes.length === 0) return floatOf(ref.loadScalar());
       else {
-        const own = iota(i32, [sizes.at(-1) ?? 1], 0);
+        const own = iota(i32, [sizes.at(-1) ?? 1], { axis: 0 });
         return floatOf(ref.load(way === "masked" ? { where: own.lt(place.round) } : {}));
       }
       return undefined;
@@ -150,7 +150,7 @@ function pickedAct(random: Random): Act {
     scratch: isShared ? { memory: smem(dtype, shape) } : {},
     writes: way !== "load" && !isShared,
     trace(given, place) {
-      const lanes = iota(i32, [count], 0);
+      const lanes = iota(i32, [count], { axis: 0 });
       const first = start.trace(place);
       const short = lanes.mul(by).add(first);
       const long = lanes.cast(i64).mul(BigInt(by)).add(first.cast(i64));
@@ -161,7 +161,7 @@ function pickedAct(random: Random): Act {
         : short;
       const mask = bound === undefined ? undefined : lanes.lt(bound.trace(place));
       const where =
-        mask === undefined ? {} : { where: others.length === 0 ? mask : mask.expand(1) };
+        mask === undefined ? {} : { where: others.length === 0 ? mask : mask.expand({ axis: 1 }) };
       const picked = (given["memory"] as Ref).at(index as Tile<"i32">);
       if (way === "store") picked.store(one as never, where);
       else if (way === "add")
@@ -192,10 +192,10 @@ function tileAct(random: Random): Act {
     name: counts ? "histogram" : "takeAlong",
     told: ["TW3005"],
     trace(_, place) {
-      const indices = iota(i32, [count], 0).add(start.trace(place));
+      const indices = iota(i32, [count], { axis: 0 }).add(start.trace(place));
       if (counts) return floatOf(histogram(indices, extent));
-      const tile = iota(f32, [extent], 0).add(place.round.cast(f32));
-      return floatOf(takeAlong(tile, indices, 0));
+      const tile = iota(f32, [extent], { axis: 0 }).add(place.round.cast(f32));
+      return floatOf(takeAlong(tile, indices, { axis: 0 }));
     },
     isOutside: (place) => {
       const first = start.value(place);

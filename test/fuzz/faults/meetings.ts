@@ -301,7 +301,9 @@ function contents(random: Random): AnyFamily {
           pool.a.store(3);
           const read = is("read by another name") ? pool.b.load().cast(i32) : pool.a.load();
           when(i.eq(0), () => {
-            const places = iota(i32, [4], 0).div(is("one place is written twice") ? 2 : 1);
+            const places = iota(i32, [4], { axis: 0 }).div(
+              is("one place is written twice") ? 2 : 1,
+            );
             note.at(places).store(1);
             commitGlobal();
             sums.at(0).store(read.sum());

@@ -238,7 +238,7 @@ export class Draft {
       [],
       dtype,
       shape,
-      () => iota(dtype, shape, axis),
+      () => iota(dtype, shape, { axis }),
       () => held(dtype, shape, (place) => cast(i32, dtype, BigInt(place[axis] ?? 0))),
     );
   }

@@ -172,8 +172,8 @@ class Drawing {
         const [left, right] = [tiles[a] as Tile<"i32">, tiles[b] as Tile<"i32">];
         const made = [
           () => left.mul(3).add(right),
-          () => left.xor(right.max(0, { keep: true })),
-          () => left.cumsum(1).sub(right),
+          () => left.xor(right.max({ axis: 0, keepDims: true })),
+          () => left.cumsum({ axis: 1 }).sub(right),
           () => left.transpose().reshape([rows, columns]).minimum(right),
         ][kind];
         return made === undefined ? tiles : replaced(tiles, d, made());
@@ -380,7 +380,7 @@ class Drawing {
         buffer.store(tiles[a] as Tile<"i32">);
         warps((warp) => {
           const own = buffer.at(slice(warp.mul(part), part));
-          own.store(own.load().cumsum(1).add(warp));
+          own.store(own.load().cumsum({ axis: 1 }).add(warp));
         });
         return replaced(tiles, d, buffer.load());
       },

@@ -209,7 +209,7 @@ function scatterChange(draft: Draft, { dtype, shape }: Setting): Change | undefi
     uses: [value, ...(mask === undefined ? [] : [mask])],
     gives: [],
     trace(memory, { read }) {
-      const own = iota(i32, [rows], 0);
+      const own = iota(i32, [rows], { axis: 0 });
       const turned = flips ? own.neg().add(rows - 1) : own;
       const places = turned.add(turn).rem(rows).cast(index);
       memory.at(places).store(read(value), mask === undefined ? {} : { where: read(mask) });

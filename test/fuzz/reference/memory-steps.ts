@@ -415,7 +415,7 @@ function scatterStep(draft: Draft): void {
     ({ read }) =>
       throughBuffer(dtype, [count], (buffer) => {
         buffer.store(read(first));
-        const places = iota(i32, [count], 0).mul(step).add(shift).rem(count);
+        const places = iota(i32, [count], { axis: 0 }).mul(step).add(shift).rem(count);
         buffer.at(places).store(read(source), mask === undefined ? {} : { where: read(mask) });
         return buffer.load();
       }),

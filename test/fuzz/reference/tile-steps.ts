@@ -158,7 +158,7 @@ function concatenateStep(draft: Draft): void {
     parts,
     first.dtype,
     shape,
-    (...values) => concatenate(values.map(tileOf), axis),
+    (...values) => concatenate(values.map(tileOf), { axis }),
     (...values) =>
       held(first.dtype, shape, (place) => {
         let at = place[axis] ?? 0;
@@ -351,8 +351,8 @@ function sortStep(draft: Draft): void {
       const own = tileOf(read(keys));
       const others = payloads.map((slot) => tileOf(read(slot)));
       return others.length === 0
-        ? [own.sort(axis, { descending })]
-        : own.sortWith(axis, others, { descending });
+        ? [own.sort({ axis, descending })]
+        : own.sortWith(others, { axis, descending });
     },
     compute: ({ read }) => {
       const ranks = linesAlong(read(keys), axis).map(({ items }) => ranking(items, descending));
@@ -376,7 +376,7 @@ function topStep(draft: Draft): void {
     name: `topK ${count}`,
     uses: [source],
     gives: [draft.slot(source.dtype, shape), draft.slot(i32, shape)],
-    trace: ({ read }) => topK(tileOf(read(source)), count, axis, { least }),
+    trace: ({ read }) => topK(tileOf(read(source)), count, { axis, least }),
     compute: ({ read }) => {
       const all = read(source);
       const lines = linesAlong(all, axis).map(({ items }) => items);
@@ -405,7 +405,7 @@ function takeStep(draft: Draft): void {
     [source, indices],
     source.dtype,
     shape,
-    (value, at) => takeAlong(tileOf(value), tileOf(at) as never, axis),
+    (value, at) => takeAlong(tileOf(value), tileOf(at) as never, { axis }),
     (value, at) =>
       held(source.dtype, shape, (place) =>
         itemAt(value, place.with(axis, Number(itemAt(at, place)))),
@@ -424,7 +424,7 @@ function turnStep(draft: Draft): void {
     [source],
     source.dtype,
     source.shape,
-    (value) => (flips ? flip(tileOf(value), axis) : roll(tileOf(value), by, axis)),
+    (value) => (flips ? flip(tileOf(value), { axis }) : roll(tileOf(value), by, { axis })),
     (value) =>
       held(source.dtype, source.shape, (place) => {
         const at = place[axis] ?? 0;

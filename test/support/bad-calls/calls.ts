@@ -40,7 +40,7 @@ const array = parameter(() => numbers);
 const data = parameter(() => new Float32Array(8), "undefined");
 
 /** The positions of a tile's elements along its first axis. */
-const positions = ({ shape: extents }: Tile): Tile => library.iota(i32, extents, 0);
+const positions = ({ shape: extents }: Tile): Tile => library.iota(i32, extents, { axis: 0 });
 
 const layoutText = parameter(() => "(L0 L1 L2 L3 L4 W0 W1)", "text", "empty");
 

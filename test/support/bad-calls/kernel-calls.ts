@@ -274,7 +274,7 @@ export const kernelCalls: readonly BadCall[] = [
   ...ofFields("quantize", {
     x: matrix,
     out: parameter(() => f8e4m3fn),
-    group: optional(() => 32),
+    groupSize: optional(() => 32),
   }),
   ...ofFields("histogram", {
     x: format,
@@ -383,7 +383,7 @@ export const kernelCalls: readonly BadCall[] = [
     parameters: [
       parameter(() => i4),
       parameter(() => [256, 64]),
-      parameter(() => ({ group: 128, scale: bf16 })),
+      parameter(() => ({ groupSize: 128, scale: bf16 })),
     ],
     call: kernels.quantized as unknown as Untyped,
   },

@@ -174,8 +174,8 @@ export function quantizedOperand(random: Random, as: DType, batched: boolean): O
   ]);
   const zero = isWhole(dtype) && random.below(2) === 0;
   const options = {
-    ...(span > 1 ? { block: [group, span] } : group !== undefined && { group }),
-    ...{ scale, as, ...(zero && { zero: dtype }) },
+    ...(span > 1 ? { blockSize: [group, span] } : group !== undefined && { groupSize: group }),
+    ...{ scale, as, ...(zero && { zeroPoint: dtype }) },
   };
   return {
     text: `b quantised: ${dtype.name}, ${group ?? "all"} of k, ${span} columns, scales of ${scale.name}${zero ? ", zero points" : ""}${batched ? ", batched" : ""}`,

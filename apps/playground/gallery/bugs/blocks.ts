@@ -14,7 +14,7 @@ export const columnSum = kernel(
     const part = x
       .at(slice(i.mul(64), 64), all)
       .load()
-      .sum(0);
+      .sum({ axis: 0 });
     const before = total.load();
     total.store(before.add(part));
   },

@@ -120,7 +120,7 @@ export class Points {
 
   #computePosition(): Index {
     if (this.run !== undefined)
-      return addIndex(iota(i32, this.tile, this.tile.length - 1), this.run);
+      return addIndex(iota(i32, this.tile, { axis: this.tile.length - 1 }), this.run);
     if (this.window === undefined) return sumOfProducts(this.axes, stridesOf(this.shape));
     const { row, column } = rowAndColumn(this.window, this.tile);
     return addIndex(scaleIndex(row, this.window.columns), column);
@@ -171,8 +171,8 @@ export class Points {
 
 function rowAndColumn({ row, column }: MatrixWindow, [height = 1, width = 1]: readonly number[]) {
   return {
-    row: addIndex(iota(i32, [height, 1], 0), row),
-    column: addIndex(iota(i32, [1, width], 1), column),
+    row: addIndex(iota(i32, [height, 1], { axis: 0 }), row),
+    column: addIndex(iota(i32, [1, width], { axis: 1 }), column),
   };
 }
 

@@ -166,7 +166,7 @@ function padded(tile: Tile, axis: number, extent: number): Tile {
 }
 
 function indexAlong(shape: readonly number[], axis: number): Tile<"i32"> {
-  return iota(dtypes.i32, shape, axis);
+  return iota(dtypes.i32, shape, { axis });
 }
 
 /** The kernel of a product, where `dot` has its formats and its operands can be read as windows. */

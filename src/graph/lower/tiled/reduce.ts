@@ -36,22 +36,22 @@ const combiners: { readonly [K in GraphOpKind]?: Combiner } = {
   "stablehlo.add": {
     neutral: neutralNumbers["stablehlo.add"],
     combine: (left, right) => left.add(right),
-    along: (tile, axis) => tile.sum(axis),
+    along: (tile, axis) => tile.sum({ axis }),
   },
   "stablehlo.multiply": {
     neutral: neutralNumbers["stablehlo.multiply"],
     combine: (left, right) => left.mul(right),
-    along: (tile, axis) => tile.prod(axis),
+    along: (tile, axis) => tile.prod({ axis }),
   },
   "stablehlo.maximum": {
     neutral: neutralNumbers["stablehlo.maximum"],
     combine: (left, right) => left.maximum(right),
-    along: (tile, axis) => tile.max(axis),
+    along: (tile, axis) => tile.max({ axis }),
   },
   "stablehlo.minimum": {
     neutral: neutralNumbers["stablehlo.minimum"],
     combine: (left, right) => left.minimum(right),
-    along: (tile, axis) => tile.min(axis),
+    along: (tile, axis) => tile.min({ axis }),
   },
 };
 
@@ -59,12 +59,12 @@ const combiners: { readonly [K in GraphOpKind]?: Combiner } = {
 const anyTrue: Combiner = {
   neutral: () => false,
   combine: (left, right) => left.or(right),
-  along: (tile, axis) => (tile as Tile<"bool">).any(axis),
+  along: (tile, axis) => (tile as Tile<"bool">).any({ axis }),
 };
 const allTrue: Combiner = {
   neutral: () => true,
   combine: (left, right) => left.and(right),
-  along: (tile, axis) => (tile as Tile<"bool">).all(axis),
+  along: (tile, axis) => (tile as Tile<"bool">).all({ axis }),
 };
 const truthCombiners: { readonly [K in GraphOpKind]?: Combiner } = {
   "stablehlo.add": anyTrue,
@@ -210,6 +210,6 @@ function inside(
   neutral: () => Tile,
 ): Tile {
   if (reduced % depth === 0) return value;
-  const place = iota(i32, along === 1 ? [1, depth] : [depth, 1], along).add(offset);
+  const place = iota(i32, along === 1 ? [1, depth] : [depth, 1], { axis: along }).add(offset);
   return select(place.lt(full(i32, [1], reduced)), value, neutral());
 }

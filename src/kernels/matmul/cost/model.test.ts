@@ -179,7 +179,7 @@ test("tiles that are too few for the processors are multiplied in parts", () => 
 });
 
 test("up to 64 rows have the skinny kernel where weights are of 4 bits", () => {
-  const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  const b = quantized(i4, [k, n], { groupSize: 128, scale: bf16 });
   const problem = problemOf("matmul", { a: bf16, b }, captureLocation());
   const chosen = (m: number, across: number, along: number): MatmulConfiguration =>
     chooseConfiguration(problem, { m, n: across, k: along, batch: 1 }, targets.sm_90a);
@@ -212,7 +212,7 @@ function wholeSkinny(b: QuantizedSpec, sizes: ProductSizes): readonly SkinnyConf
 }
 
 test("blocks of 64 columns are for products that they fill the processors with, once", () => {
-  const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  const b = quantized(i4, [k, n], { groupSize: 128, scale: bf16 });
   const found = [96, 104, 132, 133].map((blocks) =>
     wholeSkinny(b, { m: 16, n: 64 * blocks, k: 8192, batch: 1 }).some(
       ({ columns, sliceK }) => columns === 16 && sliceK === 4,
@@ -223,8 +223,8 @@ test("blocks of 64 columns are for products that they fill the processors with, 
 
 test("whatever may be chosen for few rows has room in shared memory", () => {
   for (const b of [
-    quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 }),
-    quantized(i8, [k, n], { group: 128, scale: bf16 }),
+    quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 }),
+    quantized(i8, [k, n], { groupSize: 128, scale: bf16 }),
   ])
     for (const m of [8, 32, 64]) {
       const sizes = { m, n: 8192, k: 8192, batch: 1 };
@@ -239,7 +239,7 @@ test("whatever may be chosen for few rows has room in shared memory", () => {
 test("weights in 8 bits are multiplied in parts from 33 rows on", () => {
   const problem = problemOf(
     "matmul",
-    { a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) },
+    { a: bf16, b: quantized(i8, [k, n], { groupSize: 128, scale: bf16 }) },
     captureLocation(),
   );
   const chosen = (m: number): MatmulConfiguration =>

@@ -155,12 +155,12 @@ export function storeOutputs(
     const isAlongRows = combined.along === "rows";
     const [axis, start, end] = isAlongRows ? ([1, left, n] as const) : ([0, top, m] as const);
     const shape = isAlongRows ? [1, columns] : [rows, 1];
-    const inside = iota(dtypes.i32, shape, axis).lt(zero.add(end).sub(start));
+    const inside = iota(dtypes.i32, shape, { axis }).lt(zero.add(end).sub(start));
     const counted = inside.select(
       tile,
       identity(combined.how, spec.dtype, [rows, columns]),
     ) as Tile;
-    const folded = counted[combined.how](axis) as Tile;
+    const folded = counted[combined.how]({ axis }) as Tile;
     // A piece may lie outside altogether, where a slice is clipped.
     const [index, window] = isAlongRows
       ? ([left.div(columns), down] as const)

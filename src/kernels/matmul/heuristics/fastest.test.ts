@@ -32,8 +32,8 @@ const specs: readonly Parameters<typeof problemOf>[1][] = [
   { a: f64, b: f64 },
   { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" },
   { a: i8, b: tensor(i8, [k, n], byColumns) },
-  { a: bf16, b: quantized(i4, [k, n], { group: 128, scale: bf16 }) },
-  { a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) },
+  { a: bf16, b: quantized(i4, [k, n], { groupSize: 128, scale: bf16 }) },
+  { a: bf16, b: quantized(i8, [k, n], { groupSize: 128, scale: bf16 }) },
   { a: bf16, b: sparse24(bf16, [k, n]) },
 ];
 const problems = specs.map((spec) => problemOf("matmul", spec, captureLocation()));

@@ -123,7 +123,7 @@ const emulated = new Set(["4 bits in groups", "4 bits, few rows"]);
 async function weightsAgree(device: Device, one: WeightCase): Promise<void> {
   const { dtype, scale, group, sizes, configuration } = one;
   const [rows, columns, depth] = sizes;
-  const b = quantized(dtype, [k, n], { scale, ...(group !== undefined && { group }) });
+  const b = quantized(dtype, [k, n], { scale, ...(group !== undefined && { groupSize: group }) });
   // Scales are powers of two, and stored numbers whole ones, so that every product is exact.
   const groups = group === undefined ? 1 : Math.ceil(depth / group);
   const stored = whole(depth * columns, 6, 1);
@@ -168,7 +168,7 @@ describe("weights in few bits", () => {
   });
 
   test("few rows have a kernel of their own, where the copy engine can take rows of a", () => {
-    const op = matmul({ a: bf16, b: quantized(i4, [k, n], { group: 128, scale: bf16 }) });
+    const op = matmul({ a: bf16, b: quantized(i4, [k, n], { groupSize: 128, scale: bf16 }) });
     expect(
       [1, 8, 9, 16].map((rows) => op.plan({ m: rows, n: 8192, k: 28672 }).configuration),
     ).toEqual(
@@ -185,7 +185,7 @@ describe("weights in few bits", () => {
     ]);
     // Half a step would be left over.
     expect(op.plan({ m: 1, n: 8192, k: 28672 - 128 }).configuration).toMatchObject({ columns: 64 });
-    const bytes = matmul({ a: bf16, b: quantized(i8, [k, n], { group: 128, scale: bf16 }) });
+    const bytes = matmul({ a: bf16, b: quantized(i8, [k, n], { groupSize: 128, scale: bf16 }) });
     expect(
       [1, 16].map((rows) => bytes.plan({ m: rows, n: 8192, k: 28672 }).configuration),
     ).toMatchObject([8, 16].map((rows) => ({ rows, columns: 16, sliceK: 4, splitK: 1 })));
@@ -197,7 +197,7 @@ describe("weights in few bits", () => {
   });
 
   test("groups of zeros stay zeros, and others are rounded to the nearest", async () => {
-    const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
+    const b = quantized(i4, [k, n], { groupSize: 128, scale: bf16 });
     const values = Float64Array.from({ length: 256 * 2 }, (_, index) => {
       const [i, j] = [Math.floor(index / 2), index % 2];
       return j === 0 && i < 128 ? 0 : (i % 29) / 4 - 3;
@@ -373,7 +373,7 @@ describe("prologues", () => {
     const refused: readonly (readonly [string, () => unknown])[] = [
       ["TW9902", () => quantized(never(f32), [k, n], { scale: bf16 })],
       ["TW9902", () => quantized(i4, never([k]), { scale: bf16 })],
-      ["TW9902", () => quantized(i4, [k, n], { scale: bf16, group: 64 })],
+      ["TW9902", () => quantized(i4, [k, n], { scale: bf16, groupSize: 64 })],
       ["TW9902", () => quantized(i4, [k, n], { scale: never(f32) })],
       ["TW1033", () => quantized(i4, [k, n], never({ scale: bf16, zeros: i4 }))],
       ["TW9902", () => quantizeWeights({ x: f32, b: never(bf16) })],

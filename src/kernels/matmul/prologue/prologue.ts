@@ -170,7 +170,7 @@ export function computedOperand(
   const made = requireTile(compute(tiles), stored, as.name, operand, location);
   if (left === undefined) return made;
   const [axis, along] = operand === "a" ? [1, [1, columns]] : [0, [rows, 1]];
-  const isInside = iota(dtypes.i32, along, axis).lt(left);
+  const isInside = iota(dtypes.i32, along, { axis }).lt(left);
   return isInside.select(made, zeros(as, [rows, columns])) as Tile;
 }
 

@@ -56,8 +56,12 @@ test.each([
 });
 
 test.each([
-  ["groups", [20, 264, 1160], quantized(i4, [k, n], { group: 128, scale: bf16 })],
-  ["zero points", [5, 96, 1272], quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 })],
+  ["groups", [20, 264, 1160], quantized(i4, [k, n], { groupSize: 128, scale: bf16 })],
+  [
+    "zero points",
+    [5, 96, 1272],
+    quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 }),
+  ],
   [
     "columns, in steps of which no two parts are equal",
     [3, 72, 1032],
@@ -98,6 +102,6 @@ test("products that have no parts are refused", () => {
   expect(codeOf(() => matmul({ a, b: bf16, configuration }).plan({ ...fits, batch: 2 }))).toBe(
     "TW9904",
   );
-  const b = quantized(i4, [k, n], { block: [128, 64], scale: bf16 });
+  const b = quantized(i4, [k, n], { blockSize: [128, 64], scale: bf16 });
   expect(codeOf(() => matmul({ a: bf16, b, configuration }).plan(fits))).toBe("TW9904");
 });

@@ -78,7 +78,7 @@ test("what it cannot be is refused", () => {
 test("epilogues that combine columns are refused in blocks of one column, too", () => {
   const op = matmul({
     ...{ a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n], byColumns), out: f32 },
-    epilogue: ({ sums }) => sums.sub(sums.max(1, { keep: true })),
+    epilogue: ({ sums }) => sums.sub(sums.max({ axis: 1, keepDims: true })),
   });
   const sizes = { m: 1, n: 8192, k: 28672 };
   expect(op.plan(sizes).configuration).toMatchObject({ kernel: "gemv", columns: 1 });

@@ -74,7 +74,7 @@ export function gemvKernel(
           before,
         );
       });
-      const sums = products.sum(1).reshape([1, columns]);
+      const sums = products.sum({ axis: 1 }).reshape([1, columns]);
       const piece = { batch: undefined, top: j.mul(0), left, ...gemvPiece(configuration) };
       const done = finished(sums, piece, problem, argument as never, location);
       out.at(slice(0, 1), across).store(done as never);

@@ -187,12 +187,12 @@ function compressKernel(weights: Sparse24Spec): KernelDefinition {
       const elements = [0, 1, 2, 3].map((at) => everyFourth(columns, at));
       const isHeld = heldOnes(elements);
       const pair = firstTwo(elements, isHeld).map((each) => each.reshape([block, chunks, 1]));
-      const values = concatenate(pair, 2).reshape([block, held]);
+      const values = concatenate(pair, { axis: 2 }).reshape([block, held]);
       (b as Ref).at(across, slice(i.mul(held), held)).store(values as Tile);
       const numbers = [0, 1, 2, 3].map((at) => full(dtypes.i32, [block, chunks], at));
       const [first, second] = firstTwo(numbers, isHeld);
-      const shifts = iota(dtypes.i32, [block, 4, 4], 2).shl(2);
-      const words = first.or(second.shl(2)).reshape([block, 4, 4]).shl(shifts).sum(2);
+      const shifts = iota(dtypes.i32, [block, 4, 4], { axis: 2 }).shl(2);
+      const words = first.or(second.shl(2)).reshape([block, 4, 4]).shl(shifts).sum({ axis: 2 });
       const stored = packedMetadata(words.cast(dtypes.u16) as Tile<"u16">, dtype.bits);
       (bMetadata as Ref).at(j, slice(i, 1)).store(stored as Tile);
     },
@@ -214,7 +214,7 @@ function expandKernel(weights: Sparse24Spec): KernelDefinition {
       const across = slice(j.mul(block), block);
       const stored = (bMetadata as Ref<"u16">).at(j, slice(i, 1)).load();
       const words = unpackedMetadata(stored, dtype.bits).cast(dtypes.i32) as Tile<"i32">;
-      const shifts = iota(dtypes.i32, [block, 4, 4], 2).shl(2);
+      const shifts = iota(dtypes.i32, [block, 4, 4], { axis: 2 }).shl(2);
       const codes = words.reshape([block, 4, 1]).broadcastTo([block, 4, 4]).shr(shifts).and(15);
       const indices = codes.reshape([block, chunks, 1]).broadcastTo(shape);
       const values = (b as Ref).at(across, slice(i.mul(held), held)).load() as Tile;
@@ -223,7 +223,7 @@ function expandKernel(weights: Sparse24Spec): KernelDefinition {
           .reshape([block, chunks, 2])
           .slice([0, 0, at], [block, chunks, 1])
           .broadcastTo(shape) as Tile;
-      const place = iota(dtypes.i32, shape, 2);
+      const place = iota(dtypes.i32, shape, { axis: 2 });
       const isFirst = indices.and(3).eq(place);
       const isSecond = indices.shr(2).eq(place);
       const whole = isFirst.select(one(0), isSecond.select(one(1), zeros(dtype, shape) as Tile));

@@ -134,7 +134,7 @@ function given(
     throw refused(
       "TW9902",
       `${of} has no description of the weights`,
-      "b: quantized(i4, [k, n], { group: 128, scale: bf16 })",
+      "b: quantized(i4, [k, n], { groupSize: 128, scale: bf16 })",
       optionText(weights),
       location,
     );
@@ -241,10 +241,10 @@ interface Extremes {
 }
 
 function extremesOf(part: Tile<"f32">, before: Extremes, isBlock: boolean): Extremes {
-  const [lows, highs] = [part.min(0), part.max(0)];
+  const [lows, highs] = [part.min({ axis: 0 }), part.max({ axis: 0 })];
   return {
-    low: before.low.minimum(isBlock ? lows.min(0, { keep: true }) : lows),
-    high: before.high.maximum(isBlock ? highs.max(0, { keep: true }) : highs),
+    low: before.low.minimum(isBlock ? lows.min({ axis: 0, keepDims: true }) : lows),
+    high: before.high.maximum(isBlock ? highs.max({ axis: 0, keepDims: true }) : highs),
   };
 }
 

@@ -41,15 +41,15 @@ export interface QuantizedOptions<
   Z extends D = D,
 > {
   /** Elements along k that share a scale, a multiple of 128; the whole column unless told. */
-  readonly group?: number;
+  readonly groupSize?: number;
   /** Instead of a group: elements along k and columns that share a scale, multiples of 128 and 64. */
-  readonly block?: readonly [k: number, n: number];
+  readonly blockSize?: readonly [k: number, n: number];
   /** The format of the scales. */
   readonly scale: DType<S>;
   /** In which weights are multiplied, bf16 or f16: that of the scales unless told, and to be told where that is f32. */
   readonly as?: DType<"bf16" | "f16">;
   /** The format of integers' zero points, that of the weights; there are none unless told. */
-  readonly zero?: DType<Z>;
+  readonly zeroPoint?: DType<Z>;
 }
 
 /** Sizes of weights: a matrix, or one for each of a batch or of groups of rows. */
@@ -90,11 +90,11 @@ export function quantized<
   dtype: DType<D>,
   shape: WeightShape,
   options: O & { readonly scale: DType<S> },
-): QuantizedSpec<D, S, O extends { readonly zero: DType } ? true : false> {
+): QuantizedSpec<D, S, O extends { readonly zeroPoint: DType } ? true : false> {
   const location = captureLocation();
-  const names = ["group", "block", "scale", "as", "zero"];
+  const names = ["groupSize", "blockSize", "scale", "as", "zeroPoint"];
   requireKnownOptions("quantized", options, names, "TW1033", location);
-  const { group, block, scale, zero } = options;
+  const { groupSize: group, blockSize: block, scale, zeroPoint: zero } = options;
   const as = options.as ?? scale;
   const problem = formatProblem(dtype, scale, as, zero) ?? extentProblem(shape, group, block);
   if (problem !== undefined) throw refused("TW9902", ...problem, location);
@@ -106,7 +106,7 @@ export function quantized<
       ? { batch: shape[0], shape: [shape[1], shape[2]] }
       : { batch: undefined, shape }),
     ...{ group: block?.[0] ?? group, span: block?.[1] ?? 1 },
-    zero: (zero !== undefined) as O extends { readonly zero: DType } ? true : false,
+    zero: (zero !== undefined) as O extends { readonly zeroPoint: DType } ? true : false,
   };
 }
 

@@ -51,11 +51,15 @@ const plain: MatmulConfiguration = {
 };
 
 const specs: { readonly [name: string]: QuantizedSpec } = {
-  "i4, groups, zero points": quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 }),
-  "i8, columns, zero points": quantized(i8, [k, n], { scale: f16, zero: i8 }),
-  "FP8, blocks": quantized(f8e4m3fn, [k, n], { block: [128, 128], scale: f32, as: bf16 }),
-  "i4, blocks, zero points": quantized(i4, [k, n], { block: [256, 64], scale: bf16, zero: i4 }),
-  "i8, groups, scales of f32": quantized(i8, [k, n], { group: 128, scale: f32, as: f16 }),
+  "i4, groups, zero points": quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 }),
+  "i8, columns, zero points": quantized(i8, [k, n], { scale: f16, zeroPoint: i8 }),
+  "FP8, blocks": quantized(f8e4m3fn, [k, n], { blockSize: [128, 128], scale: f32, as: bf16 }),
+  "i4, blocks, zero points": quantized(i4, [k, n], {
+    blockSize: [256, 64],
+    scale: bf16,
+    zeroPoint: i4,
+  }),
+  "i8, groups, scales of f32": quantized(i8, [k, n], { groupSize: 128, scale: f32, as: f16 }),
 };
 
 /** Stores weights, and holds them, what they stand for, and their products against the numbers that they were made of. */
@@ -157,14 +161,14 @@ test.each(Object.entries(specs))("%s", async (_, spec) => {
 
 test("lines of scales that the copy engine cannot take: each half of a step has its own", async () => {
   const device = await open("simulator", { onNotes: () => undefined });
-  const spec = quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 });
+  const spec = quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 });
   await agrees(device, spec as QuantizedSpec, ofLines.slice(0, 1), 512, 66);
   device.dispose();
 });
 
 test("slots that are filled again are those that warps have read all their columns of", async () => {
   const device = await open("simulator", { onNotes: () => undefined });
-  const spec = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  const spec = quantized(i4, [k, n], { groupSize: 128, scale: bf16 });
   await agrees(device, spec as QuantizedSpec, inTurns.slice(0, 1), 6 * 128, 64);
   device.dispose();
 });
@@ -211,7 +215,10 @@ async function partsAgree(
     ...{ kernel: "persistent", consumers: 4, columns: 8, stages: 2 },
     ...{ schedule: "split-k", swapAB: true, cluster: 1 },
   };
-  const spec = quantized(i4, [k, n], { ...(group !== undefined && { group }), scale: bf16 });
+  const spec = quantized(i4, [k, n], {
+    ...(group !== undefined && { groupSize: group }),
+    scale: bf16,
+  });
   const op = matmul({ a: bf16, b: spec, out: f32, configuration });
   const { out } = await device.run(op, { a, b, bScale });
   const left = toNumbers(a);
@@ -267,7 +274,7 @@ test("those of longer groups, and of whole columns", async () => {
 
 test("zeros stay zeros, whatever the zero point is", async () => {
   const device = await open("simulator");
-  const b = quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 });
+  const b = quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 });
   const values = Float64Array.from({ length: 256 }, (_, index) => (index % 3 === 0 ? 0 : index));
   const x = fromNumbers(f32, [128, 2], values);
   const packed = await device.run(quantizeWeights({ x: f32, b }), { x });
@@ -282,8 +289,8 @@ test("zeros stay zeros, whatever the zero point is", async () => {
 });
 
 test.skipIf(!hasPtxas).each([
-  ["zero points", quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 })],
-  ["blocks", quantized(f8e4m3fn, [k, n], { block: [128, 128], scale: f32, as: bf16 })],
+  ["zero points", quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 })],
+  ["blocks", quantized(f8e4m3fn, [k, n], { blockSize: [128, 128], scale: f32, as: bf16 })],
 ])("%s: no registers are spilled", (_, b) => {
   const op = matmul({ a: bf16, b: b as QuantizedSpec<"i4", "bf16", true> });
   for (const m of [8, 16, 64, 256])
@@ -296,7 +303,7 @@ test.skipIf(!hasPtxas)("few rows of many weights: no registers are spilled", () 
     [i8, [1, 16]],
     [f8e4m3fn, [16]],
   ] as const) {
-    const b = quantized(dtype as typeof i4, [k, n], { group: 128, scale: bf16 });
+    const b = quantized(dtype as typeof i4, [k, n], { groupSize: 128, scale: bf16 });
     const op = matmul({ a: bf16, b });
     for (const m of rows)
       expect(assemblyProblems(op.kernels({ m, n: 8192, k: 28672 }))).toEqual([]);
@@ -304,7 +311,7 @@ test.skipIf(!hasPtxas)("few rows of many weights: no registers are spilled", () 
 });
 
 test("four warps multiply together where a block has 64 columns or more than 16 rows, others on their own", () => {
-  const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  const b = quantized(i4, [k, n], { groupSize: 128, scale: bf16 });
   const sizes = [
     { m: 16, n: 8192, k: 28672 },
     { m: 16, n: 16384, k: 4096 },
@@ -319,7 +326,7 @@ test("four warps multiply together where a block has 64 columns or more than 16 
 });
 
 test("steps of 256 are refused where half of one would be left over", () => {
-  const spec = quantized(i4, [k, n], { group: 128, scale: bf16 });
+  const spec = quantized(i4, [k, n], { groupSize: 128, scale: bf16 });
   for (const configuration of ofLines) {
     const op = matmul({ a: bf16, b: spec, configuration });
     expect(codeOf(() => op.plan({ m: 1, n: 64, k: 384 }))).toBe("TW9904");
@@ -352,11 +359,11 @@ test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9902", () => quantized(i4, [k, n], { scale: f32 })],
     ["TW9902", () => quantized(i4, [k, n], { scale: bf16, as: never(f32) })],
-    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, zero: never(i8) })],
-    ["TW9902", () => quantized(f8e5m2, [k, n], { scale: bf16, zero: never(f8e5m2) })],
-    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, block: [128, 32] })],
-    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, block: never(128) })],
-    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, group: 128, block: [128, 128] })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, zeroPoint: never(i8) })],
+    ["TW9902", () => quantized(f8e5m2, [k, n], { scale: bf16, zeroPoint: never(f8e5m2) })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, blockSize: [128, 32] })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, blockSize: never(128) })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, groupSize: 128, blockSize: [128, 128] })],
   ];
   for (const [code, make] of refused) expect(codeOf(make)).toBe(code);
 });

@@ -79,7 +79,7 @@ describe("atomic updates", () => {
       },
       ({ i, old, counters }) => {
         const before = counters.at(i).atomicAdd(5n);
-        old.at(i).store(iota(i64, [64], 0).add(before));
+        old.at(i).store(iota(i64, [64], { axis: 0 }).add(before));
       },
     );
     await expectSame({ kernel: body }, 1, "counters");
@@ -118,7 +118,7 @@ describe("atomic updates", () => {
         ({ i, old, words, buffer }) => {
           if (space === "shared") buffer.store(words.at(i).load());
           const place = space === "shared" ? buffer : words.at(i);
-          const where = iota(i32, [40], 0).lt(31);
+          const where = iota(i32, [40], { axis: 0 }).lt(31);
           old.at(i).store(place.atomic(fn, full(u64, [40], value), { where }));
         },
       ).kernel;
@@ -169,7 +169,7 @@ describe("atomic updates", () => {
       },
       ({ x, expected, old, memory }) => {
         const now = memory.load();
-        const guess = iota(i32, [40], 0).rem(2).eq(0).select(now, expected.load());
+        const guess = iota(i32, [40], { axis: 0 }).rem(2).eq(0).select(now, expected.load());
         old.store(memory.compareExchange(guess, x.load()));
       },
     );

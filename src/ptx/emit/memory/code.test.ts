@@ -101,7 +101,7 @@ describe("accesses to global memory", () => {
       },
       ({ x, out }) => {
         const sum = loop({ to: n, step: 64, carry: x.at(all, 0).load() }, (step, total) =>
-          total.add(x.at(all, slice(step, 64)).load().sum(1)),
+          total.add(x.at(all, slice(step, 64)).load().sum({ axis: 1 })),
         );
         out.store(sum);
       },

@@ -33,7 +33,7 @@ function picking(way: Way, width: typeof i32 | typeof i64, isMasked: boolean): K
     ({ x, ids, out, y, buffer }) => {
       const own = ids.load();
       const options = isMasked ? { where: own.ge(0).and(own.lt(8)) } : {};
-      const values = iota(f32, [3], 0).add(10);
+      const values = iota(f32, [3], { axis: 0 }).add(10);
       buffer.store(x.at(slice(0, 8)).load());
       if (way === "load") out.store(x.at(own).load({ ...options, fill: -1 }));
       else if (way === "shared load") out.store(buffer.at(own).load({ ...options, fill: -1 }));
@@ -176,7 +176,7 @@ describe("an index that is not there", () => {
         outputs: { out: tensor(f32, [3]) },
       },
       ({ x, first, out }) => {
-        const rows = iota(i32, [3], 0).add(first.at(0).loadScalar());
+        const rows = iota(i32, [3], { axis: 0 }).add(first.at(0).loadScalar());
         out.store(x.at(rows).load());
       },
     );
@@ -265,12 +265,12 @@ test("neighbours of a row that a mask treats differently are moved one by one", 
     },
     ({ table, ids, out }) => {
       const own = ids.load();
-      const where = iota(i32, [8, 32], 1)
-        .add(iota(i32, [8, 32], 0))
+      const where = iota(i32, [8, 32], { axis: 1 })
+        .add(iota(i32, [8, 32], { axis: 0 }))
         .rem(2)
         .eq(0);
       const rows = table.at(own).load({ where, fill: -1 });
-      out.at(iota(i32, [8], 0).xor(own.and(0))).store(rows.add(100), { where });
+      out.at(iota(i32, [8], { axis: 0 }).xor(own.and(0))).store(rows.add(100), { where });
     },
   );
   const cells = Array.from({ length: 4 * 32 }, (_, index) => index);
@@ -296,7 +296,7 @@ describe("axes of 2^31 elements and more", () => {
     const at = (extent: number): string =>
       textOf(
         kernel({ name: "far", inouts: { x: tensor(f32, [extent]) } }, ({ x }) => {
-          const last = iota(i64, [128], 0).add(BigInt(extent - 128));
+          const last = iota(i64, [128], { axis: 0 }).add(BigInt(extent - 128));
           x.at(last).store(1);
         }),
       );
@@ -308,7 +308,7 @@ describe("axes of 2^31 elements and more", () => {
 
   test("sizes that only the launch knows are taken to be that long", () => {
     const far = kernel({ name: "far", inouts: { x: tensor(f32, [n.mul(8)]) } }, ({ x }) => {
-      x.at(iota(i64, [128], 0)).store(1);
+      x.at(iota(i64, [128], { axis: 0 })).store(1);
     });
     expect(textOf(far)).not.toContain("cvt.u32.u64");
   });
@@ -316,7 +316,7 @@ describe("axes of 2^31 elements and more", () => {
   test("behind a view that does not lie evenly they are refused", () => {
     const odd = kernel({ name: "odd", inouts: { x: tensor(f32, [3, long]) } }, ({ x }) => {
       const part = x.at(slice(0, 2), slice(0, long - 1)).reshape([2 * (long - 1)]);
-      part.at(iota(i64, [128], 0)).store(1);
+      part.at(iota(i64, [128], { axis: 0 })).store(1);
     });
     expect(() => textOf(odd)).toThrow(/TW7004: an axis of \d+ elements is reached through a view/);
   });

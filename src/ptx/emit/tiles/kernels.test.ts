@@ -72,9 +72,9 @@ describe("tile ops in kernels", () => {
     await agree(
       kernel({ name: "sums", grid, inputs, outputs }, ({ x, rows, columns, total }) => {
         const tile = x.load();
-        rows.store(tile.sum(1));
-        columns.store(tile.sum(0));
-        total.store(tile.max(0).max(0, { keep: true }));
+        rows.store(tile.sum({ axis: 1 }));
+        columns.store(tile.sum({ axis: 0 }));
+        total.store(tile.max({ axis: 0 }).max({ axis: 0, keepDims: true }));
       }),
     );
   });
@@ -108,10 +108,16 @@ describe("tile ops in kernels", () => {
       },
       ({ x: ref, high, low, highs, lowest }) => {
         const tile = ref.load();
-        high.store(tile.max(1));
-        low.store(tile.min(1));
-        highs.store(tile.max(0));
-        lowest.store(ref.at(slice(0, 2), slice(0, columns)).load().min(1).min(0, { keep: true }));
+        high.store(tile.max({ axis: 1 }));
+        low.store(tile.min({ axis: 1 }));
+        highs.store(tile.max({ axis: 0 }));
+        lowest.store(
+          ref
+            .at(slice(0, 2), slice(0, columns))
+            .load()
+            .min({ axis: 1 })
+            .min({ axis: 0, keepDims: true }),
+        );
       },
     );
     const simulated = await runKernel(definition, { x });
@@ -158,11 +164,11 @@ describe("tile ops in kernels", () => {
         },
         ({ x, y, sums, sorted, moved, found }) => {
           const tile = x.load();
-          sums.store(tile.cumsum(1));
-          const [keys, payload] = tile.sortWith(1, [y.load()], { descending: true });
+          sums.store(tile.cumsum({ axis: 1 }));
+          const [keys, payload] = tile.sortWith([y.load()], { axis: 1, descending: true });
           sorted.store(keys);
           moved.store(payload);
-          found.store(tile.argmax(1));
+          found.store(tile.argmax({ axis: 1 }));
         },
       ),
     );
@@ -179,7 +185,7 @@ describe("tile ops in kernels", () => {
         },
         ({ x, y }) => {
           loop(8, (step) => {
-            y.at(step).store(x.at(step).load().sum(0));
+            y.at(step).store(x.at(step).load().sum({ axis: 0 }));
           });
         },
       ),
@@ -200,8 +206,8 @@ describe("tile ops in kernels", () => {
         ({ x, y, z, one, two }) => {
           const work = (which: number) => () => {
             const tile = x.at(which).load();
-            y.at(which).store(tile.sum(0));
-            z.at(which).store(tile.transpose().cumsum(0));
+            y.at(which).store(tile.sum({ axis: 0 }));
+            z.at(which).store(tile.transpose().cumsum({ axis: 0 }));
           };
           one(work(0));
           two(work(1));
@@ -223,8 +229,8 @@ describe("tile ops in kernels", () => {
         },
         ({ x, y, z }) => {
           const tile = x.at(threadIndex()).load();
-          y.at(threadIndex()).store(tile.sum(0));
-          z.at(threadIndex()).store(tile.transpose().cumsum(0));
+          y.at(threadIndex()).store(tile.sum({ axis: 0 }));
+          z.at(threadIndex()).store(tile.transpose().cumsum({ axis: 0 }));
         },
       ),
     );
@@ -242,7 +248,7 @@ describe("tile ops in kernels", () => {
         ({ x, y, z }) => {
           warps((warp) => {
             const tile = x.at(warp).load();
-            y.at(warp).store(tile.sum(0));
+            y.at(warp).store(tile.sum({ axis: 0 }));
             z.at(warp).store(tile.transpose());
           });
         },

@@ -156,7 +156,7 @@ cases("concatenate", all, 25, false, (one) => {
     { name: "k", grid: { i: 1 }, inputs, outputs: { out: tensor(f32Type, [1]) } },
     (given: Record<string, unknown>) => {
       const tiles = parts.map((_, index) => (given[`x${index}`] as { load(): unknown }).load());
-      concatenate(tiles as never, axis);
+      concatenate(tiles as never, { axis });
     },
   ).kernel;
   const op = opOf(tracedKernel, "concatenate") as Op<"concatenate">;
@@ -195,7 +195,7 @@ cases("iota", numbers, 20, false, (one) => {
   const { random, dtype, shape, read, about } = one;
   const axis = random.below(shape.length);
   if (dtype.bits === 4 && (shape[axis] ?? 1) > 8) return undefined;
-  const tracedKernel = traced(dtype, shape, () => iota(dtype as never, shape, axis));
+  const tracedKernel = traced(dtype, shape, () => iota(dtype as never, shape, { axis }));
   const op = opOf(tracedKernel, "iota");
   const [result] = op.results;
   // The kernel loads a tile that nobody reads, which has to lie somewhere.

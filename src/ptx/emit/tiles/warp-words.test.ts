@@ -22,10 +22,10 @@ test.each([2, 4, 8, 16, 32])("%i warps combine what each of them tells", async (
     },
     ({ x, y, sums, greatest, places, wide }) => {
       const tile = x.load();
-      sums.store(tile.sum(1));
-      places.store(tile.argmax(1));
-      greatest.store(tile.max(1).max(0, { keep: true }));
-      wide.store(y.load().sum(0, { keep: true }));
+      sums.store(tile.sum({ axis: 1 }));
+      places.store(tile.argmax({ axis: 1 }));
+      greatest.store(tile.max({ axis: 1 }).max({ axis: 0, keepDims: true }));
+      wide.store(y.load().sum({ axis: 0, keepDims: true }));
     },
   );
   // Whole numbers whose sums every order of adding gives; those of y need more than 24 bits.
