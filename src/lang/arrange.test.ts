@@ -62,7 +62,7 @@ test("topK takes the greatest, of equal ones the first; histogram counts", async
       const [found, where] = topK(tile, 3, { axis: 1 });
       values.store(found);
       places.store(where);
-      least.store(topK(tile, 1, { axis: 0, least: true })[1]);
+      least.store(topK(tile, 1, { axis: 0, largest: false })[1]);
       counts.store(histogram(tile.cast(i32), 10));
     },
   );
@@ -101,7 +101,7 @@ test("topK takes NaN for the greatest, and −0 for less than 0", async () => {
   const outputs = { down: tensor(i32, [count]), up: tensor(i32, [count]) };
   const k = kernel({ name: "order", inputs: { x: tensor(f32, [count]) }, outputs }, (refs) => {
     refs.down.store(topK(refs.x.load(), count, { axis: 0 })[1]);
-    refs.up.store(topK(refs.x.load(), count, { axis: 0, least: true })[1]);
+    refs.up.store(topK(refs.x.load(), count, { axis: 0, largest: false })[1]);
   });
   const { results } = await runKernel(k, { x: fromNumbers(f32, [count], given) });
   expect(list(results["down"])).toEqual([1, 6, 8, 7, 0, 4, 3, 2, 5]);

@@ -142,8 +142,8 @@ export function roll<D extends DTypeName>(tile: Tile<D>, by: number, options: Ax
 export interface TopKOptions {
   /** The axis; a negative one counts from the end. */
   readonly axis: number;
-  /** The least ones, from the least on. */
-  readonly least?: boolean;
+  /** The greatest elements, as they are unless told, or the least, from the least on. */
+  readonly largest?: boolean;
 }
 
 /**
@@ -157,7 +157,7 @@ export function topK<D extends DTypeName>(
 ): readonly [Tile<D>, Tile<"i32">] {
   const location = captureLocation();
   requireTile("topK", tile, location);
-  requireAxisOptions("topK", options, ["axis", "least"], location);
+  requireAxisOptions("topK", options, ["axis", "largest"], location);
   const own = requireAxis("topK", tile, options.axis, location);
   const extent = tile.shape[own] ?? 1;
   if (!isPositiveInteger(count) || count > extent)
@@ -165,7 +165,7 @@ export function topK<D extends DTypeName>(
   const first = 2 ** Math.ceil(Math.log2(count));
   const attributes = {
     axis: own,
-    descending: options.least !== true,
+    descending: options.largest !== false,
     positions: true,
     ...(first < extent && { first }),
   };

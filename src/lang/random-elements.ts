@@ -1,7 +1,7 @@
 /**
  * Which elements of an array random numbers are drawn for: any, by their row-major numbers, or a run of them, of which a hash can give several.
  *
- *   iota(u32, [64], 0).add(start)      the numbers as a tile, which may be any
+ *   iota(u32, [64], { axis: 0 }).add(start)      the numbers as a tile, which may be any
  *   elementRun(i, [64])                those from 64 · i on
  */
 import { i32, u32 } from "../formats/dtype.ts";

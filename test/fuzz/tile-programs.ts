@@ -70,7 +70,7 @@ function arranging(random: Random): Program {
         else tile = roll(tile, by, { axis });
       }
       out.at(here).store(tile);
-      const [keys, found] = topK(tile, count, { axis: 1, least });
+      const [keys, found] = topK(tile, count, { axis: 1, largest: !least });
       best.at(here).store(keys);
       places.at(here).store(found);
       const values = at.at(here).load().cast(i32);

@@ -81,7 +81,7 @@ function greatest(least: boolean): MatrixCase {
         outputs: { values: tensor(f32, [3, 7]), places: tensor(i32, [3, 7]) },
       },
       ({ x, values, places }) => {
-        const [found, at] = topK(x.load(), 7, { axis: 1, least });
+        const [found, at] = topK(x.load(), 7, { axis: 1, largest: !least });
         values.store(found);
         places.store(at);
       },

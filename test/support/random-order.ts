@@ -101,7 +101,7 @@ async function checkOrder(device: Device, random: Random, most: number, text: st
   const k = 1 + random.below(Math.min(columns, 600));
   const y = numbersOf(other, [rows, columns], random);
   const best = await device.run(
-    topK({ x: tensor(other, [rows, columns]), k, least: !descending }),
+    topK({ x: tensor(other, [rows, columns]), k, largest: descending }),
     {
       x: y,
     },

@@ -104,7 +104,7 @@ async function checkScan(device: Device, one: ReduceCase, text: string, number: 
 async function checkPlaces(device: Device, one: ReduceCase, text: string, number: number) {
   const { shape, axis, dtype } = one;
   const { array: x, values } = wholeNumbers(dtype, shape, number);
-  const best = argReduce({ x: tensor(dtype, shape), axis, find: "greatest" });
+  const best = argReduce({ x: tensor(dtype, shape), axis, find: "max" });
   const { index } = await device.run(best, { x });
   const firsts = new Map<string, readonly [value: number, index: number]>();
   for (const [element, place] of places(shape).entries()) {

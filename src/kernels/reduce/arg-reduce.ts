@@ -21,7 +21,7 @@ export interface ArgReduceSpec<X extends DTypeName> {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
   /** Whether the least or the greatest element is looked for. */
-  readonly find: "least" | "greatest";
+  readonly find: "min" | "max";
   /** The last unless told. */
   readonly axis?: number;
   /** Whether the axis stays, with extent 1. */
@@ -43,11 +43,11 @@ export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduc
   const location = captureLocation();
   requireFields("argReduce", spec, fields, location);
   const { find, keepDims: keep = false } = spec;
-  if (find !== "least" && find !== "greatest")
+  if (find !== "min" && find !== "max")
     throw refused(
       "TW9904",
       "argReduce does not know what to find",
-      '"least" or "greatest"',
+      '"min" or "max"',
       optionText(find),
       location,
     );
@@ -77,17 +77,17 @@ export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduc
 /** The position of what is not the best. */
 const nowhere = 2 ** 31 - 1;
 
-function finder(find: "least" | "greatest", dtype: DType): Reducer {
+function finder(find: "min" | "max", dtype: DType): Reducer {
   const value = (tiles: ReduceTiles): Tile<"f32"> => tiles["value"] as Tile<"f32">;
   const index = (tiles: ReduceTiles): Tile<"i32"> => tiles["index"] as Tile<"i32">;
   const isFloat = dtype.kind === "float";
   /** Whether the right one, which lies further on, is better than the left one; NaN is better than all but NaN. */
   const replaces = (left: Tile<"f32">, right: Tile<"f32">): Tile<"bool"> => {
-    const isWorse = (find === "least" ? left.le(right) : left.ge(right)).not();
+    const isWorse = (find === "min" ? left.le(right) : left.ge(right)).not();
     return isFloat ? isWorse.and(left.isNan().not()) : isWorse;
   };
   const best = (of: Tile<"f32">, axes: number | readonly number[]): Tile<"f32"> =>
-    find === "least"
+    find === "min"
       ? of.min({ axis: axes, keepDims: true })
       : of.max({ axis: axes, keepDims: true });
   /** The better of each two elements of a lane, down to a pair: numbers of 16 bits are compared by pairs. */
@@ -96,12 +96,12 @@ function finder(find: "least" | "greatest", dtype: DType): Reducer {
     if (width <= 2) return of;
     const half = (start: number): Tile<"f32"> => of.slice([0, start], [rows, width / 2]);
     const [left, right] = [half(0), half(width / 2)];
-    return halved(find === "least" ? left.minimum(right) : left.maximum(right));
+    return halved(find === "min" ? left.minimum(right) : left.maximum(right));
   };
   // Where there is a NaN the best is NaN, which nothing equals; elsewhere no element is one.
   const isBest = (of: Tile<"f32">, found: Tile<"f32">): Tile<"bool"> =>
     isFloat ? of.eq(found).or(of.isNan()) : of.eq(found);
-  const identity = extreme(dtype, find === "least" ? 1 : -1);
+  const identity = extreme(dtype, find === "min" ? 1 : -1);
   return {
     // A lane keeps the run that has the best of its elements, and looks for the place when all is read.
     runs: {

@@ -146,7 +146,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const [rows = 0, columns = 0] = shape;
     const x = wholeNumbers(f32, shape, 4);
     for (const axis of [0, 1]) {
-      const op = argReduce({ x: tensor(f32, dims.slice(0, 2)), axis, find: "greatest" });
+      const op = argReduce({ x: tensor(f32, dims.slice(0, 2)), axis, find: "max" });
       const { value, index } = await device.run(op, { x: x.array });
       const along = axis === 0 ? rows : columns;
       const at = (place: number, own: number): number =>
@@ -160,14 +160,14 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     }
     // Long rows of few numbers: lanes keep runs of them, and of equal ones the first counts.
     for (const [dtype, length, find] of [
-      [bf16, 4500, "greatest"],
-      [i8, 4097, "least"],
-      [f32, 1303, "least"],
+      [bf16, 4500, "max"],
+      [i8, 4097, "min"],
+      [f32, 1303, "min"],
     ] as const) {
       const row = wholeNumbers(dtype as typeof f32, [2, length], 3);
       const op = argReduce({ x: tensor(dtype as typeof f32, dims.slice(0, 2)), find });
       const { value, index } = await device.run(op, { x: row.array });
-      const best = find === "least" ? Math.min : Math.max;
+      const best = find === "min" ? Math.min : Math.max;
       const all = [row.values.slice(0, length), row.values.slice(length)];
       expect([...toNumbers(value)], dtype.name).toEqual(all.map((own) => best(...own)));
       expect([...toNumbers(index)], dtype.name).toEqual(
@@ -177,21 +177,21 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const late = wholeNumbers(bf16, [9000], 2);
     late.array.data[8191] = 0x7fc0;
     late.array.data[8999] = 0x7fc0;
-    const none = await device.run(argReduce({ x: bf16, find: "greatest" }), { x: late.array });
+    const none = await device.run(argReduce({ x: bf16, find: "max" }), { x: late.array });
     expect([...toNumbers(none.index)]).toEqual([8191]);
     const strange = fromNumbers(f32, [6], [3, NaN, -5, NaN, 9, -5]);
-    const first = await device.run(argReduce({ x: f32, find: "least" }), { x: strange });
+    const first = await device.run(argReduce({ x: f32, find: "min" }), { x: strange });
     expect(toNumbers(first.index)[0]).toBe(1);
     expect(toNumbers(first.value)[0]).toBeNaN();
     const low = fromNumbers(f32, [3], [-Infinity, -Infinity, -Infinity]);
-    const lowest = await device.run(argReduce({ x: f32, find: "greatest" }), { x: low });
+    const lowest = await device.run(argReduce({ x: f32, find: "max" }), { x: low });
     expect([...toNumbers(lowest.index)]).toEqual([0]);
     const long = wholeNumbers(i32, [9000], 1);
     long.array.data.fill(5);
-    const same = await device.run(argReduce({ x: i32, find: "least" }), { x: long.array });
+    const same = await device.run(argReduce({ x: i32, find: "min" }), { x: long.array });
     expect([...toNumbers(same.index)]).toEqual([0]);
     const empty = fromNumbers(f32, [2, 0], []);
-    const least = await device.run(argReduce({ x: tensor(f32, dims.slice(0, 2)), find: "least" }), {
+    const least = await device.run(argReduce({ x: tensor(f32, dims.slice(0, 2)), find: "min" }), {
       x: empty,
     });
     expect([...toNumbers(least.value)]).toEqual([Infinity, Infinity]);
@@ -290,7 +290,7 @@ test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => reduce({ x: f8e4m3fn })],
     ["TW9901", () => reduce({ x: f32, combine: "xor" })],
-    ["TW9901", () => argReduce({ x: bool, find: "least" })],
+    ["TW9901", () => argReduce({ x: bool, find: "min" })],
     ["TW9901", () => scan({ x: bool })],
     ["TW9902", () => reduce({ x: f32, axis: [1] })],
     ["TW9902", () => reduce({ x: f32, inputs: 3 as never })],
@@ -312,7 +312,7 @@ test("mistakes are told", () => {
     ["TW9904", () => queuedScan(16_384, { slots: 3, slack: 1 })],
     ["TW9904", () => queuedScan(8192, { slots: 8, slack: 1 })],
     ["TW1033", () => scan({ x: f32, axes: [0] } as never)],
-    ["TW1033", () => argReduce({ x: f32, find: "least", axes: [0] } as never)],
+    ["TW1033", () => argReduce({ x: f32, find: "min", axes: [0] } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

@@ -67,7 +67,7 @@ test("rows of any length, on the emulator", async () => {
     [f4e2m1fn, 5, false],
   ] as const;
   for (const [dtype, k, least] of kinds) {
-    const op = topK({ x: dtype as typeof f32, k, least });
+    const op = topK({ x: dtype as typeof f32, k, largest: !least });
     // A row of one piece, one of two where formats of this width were not yet, and one of three.
     const lengths = [k + random.below(60)];
     if (takesAll || [f32, i16, f64, f8e4m3fn, i4].some(({ name }) => name === dtype.name))
@@ -141,7 +141,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expect([...toNumbers(found.indices)]).toEqual([1, 2, 0, 1, 2, 1, 0, 2]);
     expect([...toNumbers(found.topWeights)]).toEqual([0.5, 1.25, 0, 0.75, 2.5, 2.25, 1.5, 2.75]);
     // Columns of memory are rows of the array.
-    const turned = topK({ x: tensor(i32, [2, n], { strides: [1, 2] }), k: 1, least: true });
+    const turned = topK({ x: tensor(i32, [2, n], { strides: [1, 2] }), k: 1, largest: false });
     const { values } = await device.run(turned, {
       x: fromNumbers(i32, [2, 3], [4, 9, 2, 8, 6, 7]),
     });
@@ -153,7 +153,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const x = fromNumbers(i4, [2, 3, 2], values);
     const weights = fromNumbers(i32, [2, 3, 2], [...values.keys()]);
     const op = topK({
-      ...{ x: tensor(i4, [2, n, 2]), k: 1, axis: 1, least: true },
+      ...{ x: tensor(i4, [2, n, 2]), k: 1, axis: 1, largest: false },
       payloads: { weights: tensor(i32, [2, n, 2]) },
     });
     const found = await device.run(op, { x, weights });
@@ -198,7 +198,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 test("more than pieces give are sorted", async () => {
   const device = await open("simulator");
   const x = oddNumbers(u8, [1, 1100], new Random(31));
-  const op = topK({ x: u8, k: 600, least: true });
+  const op = topK({ x: u8, k: 600, largest: false });
   expect(op.plan({ m: 1, n: 1100 }).configuration).toEqual({ kernel: "sort" });
   expectBest(x, 600, true, await device.run(op, { x }), "600 of 1,100");
   device.dispose();

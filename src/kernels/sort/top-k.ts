@@ -42,8 +42,8 @@ export interface TopKSpec<X extends DTypeName, P extends TensorSpecs> {
   readonly k: number;
   /** The last unless told. */
   readonly axis?: number;
-  /** Whether the least are wanted. */
-  readonly least?: boolean;
+  /** Whether the greatest are wanted, as they are unless told, or the least. */
+  readonly largest?: boolean;
   /** Arrays of x's shape, by rows, of which the same elements are taken: `weights` gives `topWeights`. */
   readonly payloads?: P;
 }
@@ -75,7 +75,7 @@ const fields = {
   x: "array",
   k: "number",
   axis: "number",
-  least: "flag",
+  largest: "flag",
   payloads: "named",
 } as const;
 
@@ -85,7 +85,7 @@ export function topK<X extends DTypeName, P extends TensorSpecs = Empty>(
 ): TopKOperation<X, P> {
   const location = captureLocation();
   requireFields("topK", spec, fields, location);
-  const { k, least = false } = spec;
+  const { k, largest = true } = spec;
   const payloads: TensorSpecs = spec.payloads ?? {};
   const x = givenArray("x", "topK", spec.x, [dim("m"), dim("n")], location);
   const axis = givenAxis("topK", spec.axis ?? -1, x.shape.length, location);
@@ -100,7 +100,7 @@ export function topK<X extends DTypeName, P extends TensorSpecs = Empty>(
       location,
     );
   const results = (dtype: DType) => tensor(dtype, x.shape.with(axis, k));
-  const wanted: Wanted = { x, axis, k, least, payloads, location, kernels: new Map() };
+  const wanted: Wanted = { x, axis, k, least: !largest, payloads, location, kernels: new Map() };
   const taken = Object.entries(payloads).map(([name, { dtype }]) => [
     topName(name),
     results(dtype),
@@ -151,7 +151,7 @@ function planWidened(
   const results = shape.with(axis, k);
   const whole = Object.entries(payloads).map(([name, { dtype }]) => [name, tensor(dtype, shape)]);
   const named = { payloads: Object.fromEntries(whole) as TensorSpecs };
-  const best = topK({ x: tensor(wide, shape), axis, k, least, ...named });
+  const best = topK({ x: tensor(wide, shape), axis, k, largest: !least, ...named });
   const own = Object.keys(payloads).flatMap((name) => [name, topName(name)]);
   const steps = composed(
     [

@@ -2,11 +2,11 @@
  * Functions of users that are given an array piece by piece, such as epilogues and scores. How large pieces are is the plan's decision, so what
  * such a function makes of an element may depend on that element alone, and on what is given beside it:
  *
- *   sums.sub(sums.max(1, { keep: true }))      the greatest of 64, 128 or 256 columns, and other numbers for every configuration
- *   flip(sums, 1)                              elements of 64, 128 or 256 columns, turned around
- *   sums.add(iota(f32, [1, columns], 1))       the column in the piece, not in the array
- *   sums.mul(1 / sums.shape[1])                64, 128 or 256 (`size-independence.ts`)
- *   bias.reshape([columns, 1])                 the bias of a column for a row, where pieces are square
+ *   sums.sub(sums.max({ axis: 1, keepDims: true }))      the greatest of 64, 128 or 256 columns, and other numbers for every configuration
+ *   flip(sums, { axis: 1 })                              elements of 64, 128 or 256 columns, turned around
+ *   sums.add(iota(f32, [1, columns], { axis: 1 }))       the column in the piece, not in the array
+ *   sums.mul(1 / sums.shape[1])                          64, 128 or 256 (`size-independence.ts`)
+ *   bias.reshape([columns, 1])                           the bias of a column for a row, where pieces are square
  *
  * Which operations do that is said with them, in the op table.
  */

@@ -108,8 +108,9 @@ export const languageCodes = registerCodes({
   TW1015: {
     title: "no axis left",
     cause: "A tile has at least one axis, so a reduction along the only one cannot give a tile.",
-    example: "zeros(f32, [64]).sum(0)",
-    remedy: "leave out the axis, which gives a scalar, or keep it with `{ keep: true }`",
+    example: "zeros(f32, [64]).sum({ axis: 0 })",
+    remedy:
+      "leave out the axis, which gives a scalar, or keep it with `{ axis: 0, keepDims: true }`",
   },
   TW1016: {
     title: "index out of bounds",

@@ -189,7 +189,7 @@ export class ReferenceProgram {
 
   #store(output: Value, index: Scalar<"i32">, value: Value, { shape }: Slot): void {
     if (this.#random.below(2) === 0 || shape.length === 0) output.at(index).store(value);
-    else output.at(slice(index, 1)).store(value.expand(0));
+    else output.at(slice(index, 1)).store(value.expand({ axis: 0 }));
   }
 
   /** The elements of a result in all blocks, one after the other. */

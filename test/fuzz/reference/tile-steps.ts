@@ -223,7 +223,8 @@ function reduceStep(draft: Draft): void {
     : shape.filter((_, axis) => !axes.includes(axis));
   const given = draft.chance(0.3) ? axes.map((axis) => axis - shape.length) : axes;
   const combined = (value: Value): Value => {
-    const along = whole && !keep ? [] : [given.length === 1 ? given[0] : given, { keep }];
+    const axis = given.length === 1 ? given[0] : given;
+    const along = whole && !keep ? [] : [{ axis, keepDims: keep }];
     if (isBool && fn !== "xor") return called(value, reduceMethods[fn] ?? fn, ...along);
     return isBit ? called(value, "reduce", fn, ...along) : called(value, fn, ...along);
   };
@@ -376,7 +377,7 @@ function topStep(draft: Draft): void {
     name: `topK ${count}`,
     uses: [source],
     gives: [draft.slot(source.dtype, shape), draft.slot(i32, shape)],
-    trace: ({ read }) => topK(tileOf(read(source)), count, { axis, least }),
+    trace: ({ read }) => topK(tileOf(read(source)), count, { axis, largest: !least }),
     compute: ({ read }) => {
       const all = read(source);
       const lines = linesAlong(all, axis).map(({ items }) => items);

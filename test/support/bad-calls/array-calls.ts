@@ -39,7 +39,7 @@ const whole = (): unknown => arrays.array([1, 2, 3], "i32");
 const operand = parameter(floats, ...numberTakes);
 const array = parameter(floats);
 const shape = parameter(() => [2, 2], "list", "numbers");
-const axis = parameter(() => 0, "undefined", "zero", "negative");
+const axis = options(() => ({ axis: 0 }));
 const f = parameter(() => (x: arrays.NDArray<"f32">) => arrays.sum(x), "function");
 /** Whatever is no array in a tree is static. */
 const treeTakes = Object.keys(junk) as readonly Junk[];
@@ -92,7 +92,7 @@ const body = parameter(() => () => floats());
 const key = parameter(() => arrays.random.key(1));
 const wholeNumber = parameter(() => 3, "negative", "zero");
 const parameters = parameter(() => ({ w: floats() }));
-const learning = parameter(() => 0.1, ...numberTakes);
+const learning = parameter(() => ({ learningRate: 0.1 }));
 
 const planes = parameter(() => arrays.zeros([1, 4, 4, 3]));
 const someIndices = parameter(() => arrays.array([0, 1], "i32"));
@@ -131,7 +131,7 @@ export const arrayCalls: readonly BadCall[] = [
     array,
     array,
     array,
-    parameter(() => 1e-5, "undefined", ...numberTakes),
+    options(() => ({ epsilon: 1e-5 })),
   ),
   call(
     "nn.crossEntropy",
@@ -148,7 +148,7 @@ export const arrayCalls: readonly BadCall[] = [
       first: { w: floats() },
       second: { w: floats() },
     })),
-    options(() => ({ rate: 0.1 })),
+    options(() => ({ learningRate: 0.1 })),
   ),
   call(
     "random.key",
@@ -259,7 +259,7 @@ export const arrayCalls: readonly BadCall[] = [
     "takeAlongAxis",
     array,
     parameter(() => arrays.array([[0], [1]], "i32")),
-    parameter(() => 1, "undefined", "zero", "negative"),
+    options(() => ({ axis: 1 })),
   ),
   ...["addAt", "setAt"].map((name) => call(name, array, someIndices, array)),
   call(
@@ -299,8 +299,8 @@ export const arrayCalls: readonly BadCall[] = [
   call(
     "iota",
     parameter(() => [2, 2], "numbers"),
-    parameter(() => 0, "zero"),
     dtype,
+    parameter(() => ({ axis: 0 })),
   ),
   call(
     "reshape",
@@ -326,7 +326,7 @@ export const arrayCalls: readonly BadCall[] = [
   call(
     "expandDims",
     array,
-    parameter(() => 0, "zero", "negative"),
+    parameter(() => ({ axis: 0 })),
   ),
   call(
     "slice",

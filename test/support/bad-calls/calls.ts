@@ -35,7 +35,7 @@ const operand = parameter(
 );
 const text = parameter(() => "name", "text", "empty");
 const body = parameter(() => () => undefined, "function");
-const axis = parameter(() => 0, "negative", "zero");
+const axis = parameter(() => ({ axis: 0 }));
 const array = parameter(() => numbers);
 const data = parameter(() => new Float32Array(8), "undefined");
 
@@ -222,7 +222,6 @@ const language: readonly BadCall[] = [
     square,
     parameter(() => 1),
     axis,
-    options(),
   ),
   traced(
     "elementRun",
@@ -310,23 +309,19 @@ const language: readonly BadCall[] = [
     member(
       "square",
       name,
-      parameter(() => 0, "undefined", "negative", "zero", "numbers"),
-      options(),
+      options(() => ({ axis: 0 })),
     ),
   ),
-  ...["cumsum", "cumprod", "cummin", "cummax", "sort"].map((name) =>
-    member("square", name, axis, options()),
-  ),
+  ...["cumsum", "cumprod", "cummin", "cummax", "sort"].map((name) => member("square", name, axis)),
   ...["argmin", "argmax"].map((name) => member("square", name, axis)),
   member(
     "square",
     "sortWith",
-    axis,
     parameter(
       given(({ square: each }) => [each]),
       "list",
     ),
-    options(),
+    axis,
   ),
   ...["add", "sub", "mul", "div"].map((name) => member("tile", name, operand)),
   member("tile", "fma", operand, operand),

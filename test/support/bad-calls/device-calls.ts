@@ -267,7 +267,7 @@ export const deviceCalls: readonly BadCall[] = [
     uploaded,
     parameter(() => 0, "zero"),
     parameter(() => 1, "undefined", "zero"),
-    parameter(() => 0, "undefined", "zero"),
+    options(() => ({ axis: 0 })),
   ),
   ofDevice(
     "DeviceArray.reshape",

@@ -112,7 +112,7 @@ function convolved(name: string): Fields {
     x: parameter(() => tensor(bf16, [2, 8, 8, 16])),
     w: parameter(() => tensor(bf16, [8, 3, 3, 16])),
     channels: optional(() => "last"),
-    stride: perAxis,
+    strides: perAxis,
     dilation: perAxis,
     padding: optional(() => 1, "zero", "numbers"),
     groups: optional(() => 1),
@@ -126,7 +126,7 @@ const pooled: Fields = {
   kind: parameter(() => "max"),
   window: parameter(() => 2, "numbers"),
   channels: optional(() => "last"),
-  stride: perAxis,
+  strides: perAxis,
   dilation: perAxis,
   padding: optional(() => 1, "zero", "numbers"),
   includePadding: flag,
@@ -148,9 +148,9 @@ export const kernelCalls: readonly BadCall[] = [
   },
   ...ofFields("reduce", {
     x: matrix,
-    axes: optional(() => [1], "list", "numbers"),
+    axis: optional(() => [1], "list", "numbers", "negative", "zero"),
     combine: optional(() => "max"),
-    keep: flag,
+    keepDims: flag,
     inputs: optional(() => ({}), "object", "bare"),
     load: optional(
       () =>
@@ -163,11 +163,11 @@ export const kernelCalls: readonly BadCall[] = [
   }),
   ...ofFields("reduceWith", {
     ...ofOwn,
-    axes: optional(() => [1], "list", "numbers"),
-    keep: flag,
+    axis: optional(() => [1], "list", "numbers", "negative", "zero"),
+    keepDims: flag,
   }),
   ...ofFields("scanWith", { ...ofOwn, axis, reverse: flag }),
-  ...ofFields("argReduce", { x: matrix, find: parameter(() => "least"), axis, keep: flag }),
+  ...ofFields("argReduce", { x: matrix, find: parameter(() => "min"), axis, keepDims: flag }),
   ...ofFields("scan", {
     x: matrix,
     axis,
@@ -255,7 +255,7 @@ export const kernelCalls: readonly BadCall[] = [
     after: parameter(() => [1, 0]),
     value: optional(() => 1, ...numberTakes),
   }),
-  ...ofFields("permute", { x: matrix, axes: parameter(() => [1, 0]) }),
+  ...ofFields("permute", { x: matrix, permutation: parameter(() => [1, 0]) }),
   ...ofFields("slice", {
     x: matrix,
     starts: parameter(() => [0, 8]),

@@ -104,7 +104,7 @@ interface FirstOptions {
 function firstOf(one: Case, { axis, least, count }: FirstOptions): RuleRun {
   const { dtype, shape, lanes, read, about } = one;
   const extent = shape[axis] ?? 1;
-  const body = (x: never) => topK(x as Tile, count, { axis, least });
+  const body = (x: never) => topK(x as Tile, count, { axis, largest: !least });
   const run = outcome(one, body, "sort", [read, read]);
   const keys = lanes.slice() as Elements;
   const along = axisOf(shape, [axis]);

@@ -75,13 +75,13 @@ function reduceCase(one: Case): RuleRun | undefined {
 /** Over the first axis; other axes are put in its place. */
 function reduceIn(x: never, fn: string): unknown {
   const tile = x as {
-    readonly [name: string]: (axis: number, options: object) => unknown;
-  } & { reduce(fn: string, axis: number, options: object): unknown };
-  const options = { keep: true };
+    readonly [name: string]: (options: object) => unknown;
+  } & { reduce(fn: string, options: object): unknown };
+  const options = { axis: 0, keepDims: true };
   // Conditions that nobody uses are refused.
   if (fn === "and" || fn === "or" || fn === "xor")
-    return (tile.reduce(fn, 0, options) as { cast(to: DType): unknown }).cast(f32Type);
-  return tile[fn]?.(0, options);
+    return (tile.reduce(fn, options) as { cast(to: DType): unknown }).cast(f32Type);
+  return tile[fn]?.(options);
 }
 
 cases("arg_reduce", numbers, 25, true, (one) => {

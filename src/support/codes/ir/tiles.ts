@@ -5,7 +5,7 @@ export const tileCodes = registerCodes({
   TW2020: {
     title: "axis out of range",
     cause: "The value has fewer axes; they count from 0.",
-    example: "x.sum(2)  // x has shape [128, 64]",
+    example: "x.sum({ axis: 2 })  // x has shape [128, 64]",
     remedy: "name an axis that exists",
   },
   TW2021: {
@@ -43,13 +43,13 @@ export const tileCodes = registerCodes({
   TW2026: {
     title: "nothing to concatenate",
     cause: "With no tiles there is no shape and no dtype.",
-    example: "concatenate([], 0)",
+    example: "concatenate([], { axis: 0 })",
     remedy: "give at least one tile",
   },
   TW2027: {
     title: "concatenated tiles differ",
     cause: "Tiles joined along an axis agree in rank and in every other extent.",
-    example: "concatenate([a, b], 0)  // [4, 64] and [4, 32]",
+    example: "concatenate([a, b], { axis: 0 })  // [4, 64] and [4, 32]",
     remedy: "make the other extents equal, or join along another axis",
   },
   TW2029: {
