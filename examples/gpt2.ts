@@ -204,7 +204,7 @@ export function stepOf(configuration: Configuration, rate = 6e-4) {
     const [loss, gradients] = valueAndGrad((own: Parameters) =>
       lossOf(own, tokens, targets, configuration),
     )(parameters);
-    const options = { rate, secondDecay: 0.95, weightDecay: 0.1 };
+    const options = { learningRate: rate, beta2: 0.95, weightDecay: 0.1 };
     const [next, state] = nn.adamw(parameters, gradients, optimizer, options);
     return { state: { parameters: next, optimizer: state }, loss: loss as F32 };
   };

@@ -51,6 +51,9 @@ class Options {
   /** The rows of a method by its name alone: which class it belongs to is not known here. */
   #rowsOfMethod(callee: ts.Expression): readonly Rename[] {
     if (!ts.isPropertyAccessExpression(callee)) return [];
+    // Objects of the language itself, such as Math, are declared nowhere.
+    const { expression } = callee;
+    if (ts.isIdentifier(expression) && this.#bindings.symbolOf(expression) === undefined) return [];
     const { text } = callee.name;
     return this.#rows.filter(({ of }) =>
       of.some((name) => isMethod(name) && name.endsWith(`.${text}`)),
@@ -78,7 +81,7 @@ class Options {
   #optionsIn(given: ts.Expression, row: Rename, isSure: boolean): void {
     const value = stripped(given);
     if (ts.isObjectLiteralExpression(value)) {
-      this.#keysOf(value, row, row.kind === "value" ? [keyOf(row.old)] : row.old.split("."));
+      this.#keysOf(value, row, (row.kind === "value" ? keyOf(row.old) : row.old).split("."));
     } else if (ts.isConditionalExpression(value)) {
       this.#optionsIn(value.whenTrue, row, isSure);
       this.#optionsIn(value.whenFalse, row, isSure);
@@ -107,13 +110,19 @@ class Options {
     for (const property of literal.properties) {
       if (ts.isSpreadAssignment(property)) this.#optionsIn(property.expression, row, true);
       else if (property.name === undefined || keyText(property.name) !== key) continue;
+      else if (deeper.length > 0) this.#deeper(property, row, deeper);
       else if (row.kind === "value") this.#setting(property, row);
-      else if (deeper.length === 0) this.#key(property, property.name, row);
-      else if (ts.isPropertyAssignment(property)) {
-        const value = stripped(property.initializer);
-        if (ts.isObjectLiteralExpression(value)) this.#keysOf(value, row, deeper);
-      }
+      else this.#key(property, property.name, row);
     }
+  }
+
+  /** The options that an option holds, written here or in a variable. */
+  #deeper(property: ts.ObjectLiteralElementLike, row: Rename, path: readonly string[]): void {
+    const value = ts.isPropertyAssignment(property) ? stripped(property.initializer) : undefined;
+    const name = ts.isShorthandPropertyAssignment(property) ? property.name : value;
+    const literal =
+      name && !ts.isObjectLiteralExpression(name) ? this.#heldBy(name)?.literal : name;
+    if (literal && ts.isObjectLiteralExpression(literal)) this.#keysOf(literal, row, path);
   }
 
   #key(property: ts.Node, name: ts.PropertyName, row: Rename): void {
@@ -130,7 +139,7 @@ class Options {
     const value = ts.isPropertyAssignment(property) ? stripped(property.initializer) : undefined;
     if (value === undefined) this.#hidden(property, "what this is", row);
     else if (normal(value.getText(this.#bindings.source)) === valueOf(row.old))
-      this.#edits.replace(row, property, row.new);
+      this.#edits.replace(row, property, row.new.slice(keyOf(row.new).lastIndexOf(".") + 1));
     else if (!isConstant(value)) this.#hidden(value, "what this is", row);
   }
 
@@ -154,7 +163,14 @@ class Options {
       this.#hidden(call, "these arguments", row);
       return;
     }
+    if (!this.#fits(row, given)) return;
     const places = namedPlaces(row);
+    const names = namesOf(row.old);
+    const [{ place = 0 } = {}] = places;
+    if (place + places.length < names.length) {
+      this.#move(row, given.slice(0, names.length), given[names.length], place);
+      return;
+    }
     const after = given.slice(places[0]?.place ?? given.length);
     const at = after.findIndex((each) => ts.isObjectLiteralExpression(stripped(each)));
     const named = after.slice(0, at < 0 ? undefined : at).slice(0, places.length);
@@ -170,6 +186,45 @@ class Options {
       else this.#edits.also(start, start, text);
     }
     this.#close(named.at(-1) ?? first, options);
+  }
+
+  /** Whether a call is of the old form: quoted names are meant literally, and what a method's axis is looks like one. */
+  #fits(row: Rename, given: readonly ts.Expression[]): boolean {
+    const source = this.#bindings.source;
+    const quoted = namesOf(row.old).every(
+      (name, place) =>
+        !name.startsWith('"') || normal(given[place]?.getText(source) ?? "") === name,
+    );
+    const [{ place = 0 } = {}] = namedPlaces(row);
+    const first = given[place];
+    return quoted && (!row.of.every(isMethod) || (first !== undefined && isLikeAxis(first)));
+  }
+
+  /** `(axis, payloads)` to `(payloads, { axis })`: the argument goes behind those that follow it. */
+  #move(
+    row: Rename,
+    given: readonly ts.Expression[],
+    options: ts.Expression | undefined,
+    place: number,
+  ): void {
+    const { source } = this.#bindings;
+    const [value, next] = [given[place], given[place + 1]];
+    const final = given.at(-1);
+    const name = namedPlaces(row)[0]?.name ?? "";
+    if (value === undefined || next === undefined || final === undefined) return;
+    if (given.length < namesOf(row.old).length || this.#isRecord(final)) return;
+    const text = value.getText(source);
+    const setting = text === name ? name : `${name}: ${text}`;
+    this.#edits.range(row, value.getStart(source), next.getStart(source), "");
+    if (options === undefined) this.#edits.also(final.getEnd(), final.getEnd(), `, { ${setting} }`);
+    else if (ts.isObjectLiteralExpression(options) && options.properties.length > 0) {
+      const start = options.getStart(source) + 1;
+      this.#edits.also(start, start, ` ${setting},`);
+    } else this.#edits.also(options.getStart(source), options.getEnd(), `{ ${setting} }`);
+  }
+
+  #isRecord(value: ts.Expression): boolean {
+    return ts.isObjectLiteralExpression(stripped(value));
   }
 
   /** The end of an object that begins before the arguments it now holds. */
@@ -206,15 +261,33 @@ function isConstant(value: ts.Expression): boolean {
   return ts.isLiteralExpression(value) || value.kind === TrueKeyword || value.kind === FalseKeyword;
 }
 
+/** A number, a list of numbers, or a name with axis in it: of other classes' methods nothing is known. */
+function isLikeAxis(value: ts.Expression): boolean {
+  const { PlusToken, MinusToken } = ts.SyntaxKind;
+  const given = stripped(value);
+  if (ts.isArrayLiteralExpression(given))
+    return given.elements.length > 0 && given.elements.every(isLikeAxis);
+  if (
+    ts.isPrefixUnaryExpression(given) &&
+    [PlusToken, MinusToken].includes(given.operator as never)
+  )
+    return ts.isNumericLiteral(given.operand);
+  return ts.isNumericLiteral(given) || (ts.isIdentifier(given) && /ax[ei]s$/iu.test(given.text));
+}
+
+/** The names in `(x, axis)`, without what is in braces. */
+const namesOf = (signature: string): readonly string[] =>
+  signature
+    .replaceAll(/[()\s]|\{.*\}/gu, "")
+    .split(",")
+    .filter((name) => name !== "");
+
 /** By place, the arguments that `new` has in braces and `old` has not. */
 function namedPlaces({
   old,
   new: now,
 }: Rename): readonly { readonly place: number; readonly name: string }[] {
-  const names = old
-    .replaceAll(/[()\s]|\{.*\}/gu, "")
-    .split(",")
-    .filter((name) => name !== "");
+  const names = namesOf(old);
   const braced =
     /\{(.*)\}/u
       .exec(now)?.[1]

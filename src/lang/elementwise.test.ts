@@ -37,7 +37,7 @@ const shapes: readonly Mistake[] = [
     name: "reduction along the only axis",
     code: "TW1015",
     make: () => trace(({ row }) => row.max({ axis: 0 })), // <- here
-    message: "max(0) along the only axis leaves no tile",
+    message: "max({ axis: 0 }) along the only axis leaves no tile",
     remedy: "write max()",
   },
   {

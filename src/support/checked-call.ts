@@ -10,6 +10,7 @@ import { refuseForeign } from "./duplicate-library.ts";
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticCode } from "./diagnostics.ts";
 import { isReadable, isRecord, optionText } from "./options.ts";
+import { renamedOption } from "./renamed-options.ts";
 
 /** What an argument must be, in words and as a test, which sees the other arguments too. */
 export interface ArgumentKind {
@@ -34,12 +35,26 @@ export function checkedCall<F extends (...values: never[]) => unknown>(
         message: `argument ${position + 1} of ${name} is not ${expected}`,
         expected,
         found: givenText(value),
+        remedy: remedyOf(expected, value),
       });
     }
     return call(...values);
   };
   // It takes what the function takes and gives what that gives.
   return checking as F;
+}
+
+/** What to write for an option by its old name, or for one that was an argument once. */
+function remedyOf(expected: string, value: unknown): string | undefined {
+  const known = /^\{ ([\w, ]+) \}/u.exec(expected)?.[1]?.split(", ") ?? [];
+  const [first] = known;
+  if (typeof value === "number" && first !== undefined) return `write { ${first}: ${value} }`;
+  if (!isRecord(value) || !isReadable(value, [])) return undefined;
+  for (const name of Object.keys(value)) {
+    const now = known.includes(name) ? undefined : renamedOption(name, known);
+    if (now !== undefined) return `${name} is ${now} now`;
+  }
+  return undefined;
 }
 
 /** What was given, in words; of a record the names, one of which may be misspelt. */

@@ -7,6 +7,7 @@
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticCode } from "./diagnostics.ts";
 import type { Location } from "./location.ts";
+import { renamedOption, renamedValue } from "./renamed-options.ts";
 
 /** Refuses what is not an object of the `known` names; `what` is who takes it: "barrier". */
 export function requireKnownOptions(
@@ -22,7 +23,20 @@ export function requireKnownOptions(
     throw new TilewrightError({ code, message, location, expected: namesText(known), found });
   }
   for (const name of Object.keys(options)) {
-    if (known.includes(name)) continue;
+    if (known.includes(name)) {
+      refuseOldValue(what, name, options[name], code, location);
+      continue;
+    }
+    const now = renamedOption(name, known);
+    if (now !== undefined)
+      throw new TilewrightError({
+        code,
+        message: `option ${name} of ${what} is ${now} now`,
+        location,
+        expected: namesText(known),
+        found: name,
+        remedy: `write ${now}`,
+      });
     const meant = nearestName(name, known, wrongOfFew);
     throw new TilewrightError({
       code,
@@ -33,6 +47,26 @@ export function requireKnownOptions(
       remedy: meant === undefined ? undefined : `write ${meant}`,
     });
   }
+}
+
+/** Refuses a value that has another name now. */
+export function refuseOldValue(
+  what: string,
+  name: string,
+  value: unknown,
+  code: DiagnosticCode,
+  location: Location,
+): void {
+  const now = renamedValue(name, value);
+  if (now === undefined) return;
+  throw new TilewrightError({
+    code,
+    message: `${name} ${JSON.stringify(value)} of ${what} is ${JSON.stringify(now)} now`,
+    location,
+    expected: `${name}: ${JSON.stringify(now)}`,
+    found: optionText(value),
+    remedy: `write ${JSON.stringify(now)}`,
+  });
 }
 
 function namesText(known: readonly string[]): string {

@@ -54,7 +54,7 @@ function workOf(task: ConvolutionTask) {
   const { x, w } = shapesOf(task);
   const spec = {
     ...{ x: tensor(bf16, x), w: tensor(bf16, w) },
-    ...{ stride: task.stride, padding: paddingOf(task) },
+    ...{ strides: task.stride, padding: paddingOf(task) },
     groups: task.depthwise ? task.channels : 1,
   };
   const operations = {
