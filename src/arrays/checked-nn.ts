@@ -148,7 +148,7 @@ export const sgd = checked("nn.sgd", [parameters, likewise, sgdOptions], nn.sgd)
  * const loss = (w: NDArray<"f32">) => sum(mul(w, w));
  * let w = array([1, 2]);
  * let state = { step: array(0), first: zeros([2]), second: zeros([2]) };
- * [w, state] = nn.adamw(w, grad(loss)(w), state, { rate: 0.01 });
+ * [w, state] = nn.adamw(w, grad(loss)(w), state, { learningRate: 0.01 });
  * ```
  */
 export const adamw = checked("nn.adamw", [parameters, likewise, adamState, adamOptions], nn.adamw);

@@ -202,7 +202,7 @@ const mistakes: readonly Mistake[] = [
     name: "reduction over all axes by name",
     code: "TW1015",
     make: () => trace(({ x }) => x.load().sum({ axis: [0, 1] })), // <- here
-    message: "sum([0, 1]) along all axes leaves no tile",
+    message: "sum({ axis: [0, 1] }) along all axes leaves no tile",
     remedy: "write sum()",
   },
   {

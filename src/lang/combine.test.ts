@@ -234,7 +234,7 @@ const mistakes: readonly (readonly [string, string, (tile: Tile<"f32">) => unkno
   ["all axes, which leave no tile", "TW1015", (x) => x.reduce((a) => a, 0, { axis: [0, 1] })],
   ["a method's axis that is not there", "TW1008", (x) => x.reduce((a) => a, 0, { axis: 2 })],
   ["a method's axes without one", "TW1008", (x) => x.reduce((a) => a, 0, { axis: [] })],
-  ["a name that is none", "TW1008", (x) => x.reduce("median" as never)],
+  ["a name that is none", "TW1008", (x) => x.reduce("median" as never, 0)],
   ["no identity", "TW1008", (x) => x.reduce((a) => a, undefined as never)],
   ["an identity of another kind", "TW1007", (x) => x.reduce((a) => a, true as never)],
   [

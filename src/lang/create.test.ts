@@ -96,7 +96,7 @@ describe("negative axes", () => {
       name: "the only one",
       code: "TW1015",
       make: () => trace(({ row }) => row.sum({ axis: -1 })), // <- here
-      message: "sum(-1)",
+      message: "sum({ axis: -1 })",
     },
   ]);
 });

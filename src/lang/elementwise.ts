@@ -6,9 +6,13 @@
  *   Scalar<"f32">.mul(Tile<"f32">)  is a Tile<"f32">
  *   Tile<"f32">.add(Tile<"f16">)    does not compile
  */
-import type { BinaryFunction, ComparePredicate } from "../formats/arithmetic/functions.ts";
-import type { ClassifyFunction, UnaryFunction } from "../formats/arithmetic/functions.ts";
-import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
+import type { ArithmeticFloatName, BinaryFunction } from "../formats/arithmetic/functions.ts";
+import type {
+  ClassifyFunction,
+  ComparePredicate,
+  UnaryFunction,
+} from "../formats/arithmetic/functions.ts";
+import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
 import type { ConversionOptions } from "../formats/floats.ts";
 import type { Value } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
@@ -50,6 +54,22 @@ export type Combined<K extends DataKind, O, D extends DTypeName> = [
 ] extends [never]
   ? DataOf<K, D>
   : Tile<D>;
+
+/**
+ * Where a function has only the formats `Has`: a value of dtype `D`, unless no format of it is among them. What may be one of
+ * them, as an unknown dtype may, is decided when the kernel is traced.
+ */
+type In<D extends DTypeName, Has extends DTypeName> = Elementwise<
+  DataKind,
+  [D] extends [Exclude<DTypeName, Has>] ? Has : D
+>;
+
+/** What floats with arithmetic alone have. */
+type InFloats<D extends DTypeName> = In<D, ArithmeticFloatName>;
+/** What integers alone have. */
+type InIntegers<D extends DTypeName> = In<D, IntegerName>;
+/** What integers and bools have. */
+export type InLogic<D extends DTypeName> = In<D, IntegerName | "bool">;
 
 /** How good a result has to be. */
 export interface Accuracy {
@@ -123,36 +143,43 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** The angle of the point with this value as y and `x` as x. */
+  atan2<O extends Operand<D>>(this: InFloats<D>, x: O): Combined<K, O, D>;
   atan2<O extends Operand<D>>(x: O): Combined<K, O, D> {
     return this.#binary("atan2", x);
   }
 
   /** Bitwise and; of bools, logical and. */
+  and<O extends Operand<D>>(this: InLogic<D>, other: O): Combined<K, O, D>;
   and<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("and", other);
   }
 
   /** Bitwise or; of bools, logical or. */
+  or<O extends Operand<D>>(this: InLogic<D>, other: O): Combined<K, O, D>;
   or<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("or", other);
   }
 
   /** Bitwise exclusive or; of bools, inequality. */
+  xor<O extends Operand<D>>(this: InLogic<D>, other: O): Combined<K, O, D>;
   xor<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("xor", other);
   }
 
   /** Shifted left by `count` bits. */
+  shl<O extends Operand<D>>(this: InIntegers<D>, count: O): Combined<K, O, D>;
   shl<O extends Operand<D>>(count: O): Combined<K, O, D> {
     return this.#binary("shl", count);
   }
 
   /** Shifted right by `count` bits; signed integers keep their sign. */
+  shr<O extends Operand<D>>(this: InIntegers<D>, count: O): Combined<K, O, D>;
   shr<O extends Operand<D>>(count: O): Combined<K, O, D> {
     return this.#binary("shr", count);
   }
 
   /** The upper half of the product of integers, which has twice their bits. */
+  mulHigh<O extends Operand<D>>(this: InIntegers<D>, other: O): Combined<K, O, D>;
   mulHigh<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("mul_high", other);
   }
@@ -203,131 +230,157 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** All bits inverted; of bools, logical not. */
+  not(this: InLogic<D>): DataOf<K, D>;
   not(): DataOf<K, D> {
     return this.#unary("not");
   }
 
   /** Rounded down. */
+  floor(this: InFloats<D>): DataOf<K, D>;
   floor(): DataOf<K, D> {
     return this.#unary("floor");
   }
 
   /** Rounded up. */
+  ceil(this: InFloats<D>): DataOf<K, D>;
   ceil(): DataOf<K, D> {
     return this.#unary("ceil");
   }
 
   /** Rounded to the nearest whole number, ties to even. */
+  round(this: InFloats<D>): DataOf<K, D>;
   round(): DataOf<K, D> {
     return this.#unary("round");
   }
 
   /** Rounded towards zero. */
+  trunc(this: InFloats<D>): DataOf<K, D>;
   trunc(): DataOf<K, D> {
     return this.#unary("trunc");
   }
 
   /** Square root. */
+  sqrt(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   sqrt(options?: Accuracy): DataOf<K, D> {
     return this.#unary("sqrt", options);
   }
 
   /** One over the square root. */
+  rsqrt(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   rsqrt(options?: Accuracy): DataOf<K, D> {
     return this.#unary("rsqrt", options);
   }
 
   /** e to this power. */
+  exp(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   exp(options?: Accuracy): DataOf<K, D> {
     return this.#unary("exp", options);
   }
 
   /** 2 to this power. */
+  exp2(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   exp2(options?: Accuracy): DataOf<K, D> {
     return this.#unary("exp2", options);
   }
 
   /** e to this power, minus 1, exact near 0. */
+  expm1(this: InFloats<D>): DataOf<K, D>;
   expm1(): DataOf<K, D> {
     return this.#unary("expm1");
   }
 
   /** Natural logarithm. */
+  log(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   log(options?: Accuracy): DataOf<K, D> {
     return this.#unary("log", options);
   }
 
   /** Logarithm to base 2. */
+  log2(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   log2(options?: Accuracy): DataOf<K, D> {
     return this.#unary("log2", options);
   }
 
   /** Natural logarithm of 1 plus this, exact near 0. */
+  log1p(this: InFloats<D>): DataOf<K, D>;
   log1p(): DataOf<K, D> {
     return this.#unary("log1p");
   }
 
   /** Sine, of radians. */
+  sin(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   sin(options?: Accuracy): DataOf<K, D> {
     return this.#unary("sin", options);
   }
 
   /** Cosine, of radians. */
+  cos(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   cos(options?: Accuracy): DataOf<K, D> {
     return this.#unary("cos", options);
   }
 
   /** Tangent, of radians. */
+  tan(this: InFloats<D>): DataOf<K, D>;
   tan(): DataOf<K, D> {
     return this.#unary("tan");
   }
 
   /** The angle whose tangent it is, in radians from -π/2 to π/2; `atan2` knows all quadrants. */
+  atan(this: InFloats<D>): DataOf<K, D>;
   atan(): DataOf<K, D> {
     return this.#unary("atan");
   }
 
   /** Hyperbolic tangent. */
+  tanh(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   tanh(options?: Accuracy): DataOf<K, D> {
     return this.#unary("tanh", options);
   }
 
   /** Error function. */
+  erf(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   erf(options?: Accuracy): DataOf<K, D> {
     return this.#unary("erf", options);
   }
 
   /** 1 / (1 + exp(-x)). */
+  logistic(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   logistic(options?: Accuracy): DataOf<K, D> {
     return this.#unary("logistic", options);
   }
 
   /** How many zero bits lead. */
+  clz(this: InIntegers<D>): DataOf<K, D>;
   clz(): DataOf<K, D> {
     return this.#unary("clz");
   }
 
   /** How many bits are one. */
+  popcount(this: InIntegers<D>): DataOf<K, D>;
   popcount(): DataOf<K, D> {
     return this.#unary("popcount");
   }
 
   /** The bits in the opposite order. */
+  bitReverse(this: InIntegers<D>): DataOf<K, D>;
   bitReverse(): DataOf<K, D> {
     return this.#unary("bit_reverse");
   }
 
   /** Whether NaN. */
+  isNan(this: InFloats<D>): DataOf<K, "bool">;
   isNan(): DataOf<K, "bool"> {
     return this.#classify("is_nan");
   }
 
   /** Whether neither NaN nor infinite. */
+  isFinite(this: InFloats<D>): DataOf<K, "bool">;
   isFinite(): DataOf<K, "bool"> {
     return this.#classify("is_finite");
   }
 
   /** This times `b`, plus `c`, rounded once. */
+  fma<B extends Operand<D>, C extends Operand<D>>(this: InFloats<D>, b: B, c: C): Combined<K, B | C, D>;
   fma<B extends Operand<D>, C extends Operand<D>>(b: B, c: C): Combined<K, B | C, D> {
     const location = captureLocation();
     const [first, second, third] = resolveOperands("fma", this.dtype, [this, b, c], location);

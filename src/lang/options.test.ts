@@ -49,7 +49,21 @@ const options: readonly Mistake[] = [
     name: "of tensor",
     code: "TW1033",
     make: () => tensor(f32, [4], wrong({ stride: [1] })), // <- here
-    message: "unknown option stride of tensor; did you mean strides?",
+    message: "unknown option stride of tensor, which is called strides",
+  },
+  {
+    name: "of an axis that stands by itself",
+    code: "TW1033",
+    make: () => trace(({ matrix }) => matrix.sum(wrong(1))), // <- here
+    message: "the axis of sum is an option",
+    remedy: "write { axis: 1 }",
+  },
+  {
+    name: "of a reduction, by its earlier name",
+    code: "TW1033",
+    make: () => trace(({ matrix }) => matrix.sum(wrong({ axis: 1, keep: true }))), // <- here
+    message: "unknown option keep of sum, which is called keepDims",
+    remedy: "write keepDims",
   },
   {
     name: "of smem",

@@ -17,6 +17,7 @@ import { axisFromEnd, axisOption, requireAxisOptions, requireOtherAxis } from ".
 import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
 import { reduceWith, scanWith } from "./combine.ts";
 import type { Combine } from "./combine.ts";
+import type { InLogic } from "./elementwise.ts";
 import { Elementwise, make, noteCondition } from "./elementwise.ts";
 import { wrongOperand } from "./operands.ts";
 import { Scalar } from "./elementwise.ts";
@@ -223,8 +224,8 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   }
 
   /** All elements combined bit by bit, or those along some axes. */
-  reduce(fn: BitFunction): Scalar<D>;
-  reduce(fn: BitFunction, options: ReduceOptions): Tile<D>;
+  reduce(this: InLogic<D>, fn: BitFunction): Scalar<D>;
+  reduce(this: InLogic<D>, fn: BitFunction, options: ReduceOptions): Tile<D>;
   /**
    * All elements in row-major order, or those along some axes, combined by a function of one's own: it is traced on tiles, must
    * be associative, and `identity` leaves every element as it is. Several tiles go together by `reduceWith`.

@@ -52,7 +52,7 @@ function remedyOf(expected: string, value: unknown): string | undefined {
   if (!isRecord(value) || !isReadable(value, [])) return undefined;
   for (const name of Object.keys(value)) {
     const now = known.includes(name) ? undefined : renamedOption(name, known);
-    if (now !== undefined) return `${name} is ${now} now`;
+    if (now !== undefined) return `write ${now} for ${name}`;
   }
   return undefined;
 }

@@ -31,7 +31,7 @@ export function requireKnownOptions(
     if (now !== undefined)
       throw new TilewrightError({
         code,
-        message: `option ${name} of ${what} is ${now} now`,
+        message: `unknown option ${name} of ${what}, which is called ${now}`,
         location,
         expected: namesText(known),
         found: name,
@@ -61,7 +61,7 @@ export function refuseOldValue(
   if (now === undefined) return;
   throw new TilewrightError({
     code,
-    message: `${name} ${JSON.stringify(value)} of ${what} is ${JSON.stringify(now)} now`,
+    message: `${name} ${JSON.stringify(value)} of ${what} is called ${JSON.stringify(now)}`,
     location,
     expected: `${name}: ${JSON.stringify(now)}`,
     found: optionText(value),

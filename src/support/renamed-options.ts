@@ -2,7 +2,7 @@
  * Options and their values that had another name once: a program that still says the old one is told the new one, also
  * where the two are nothing alike. `docs/renames.json` has the same names for `npm run rename`.
  *
- *   matmul({ …, configuration: { turned: true } })    option turned of the configuration of matmul is swapAB now
+ *   matmul({ …, configuration: { turned: true } })    unknown option turned of the configuration of matmul, which is called swapAB
  */
 
 /** By the old name the new ones: that which a function has is meant. */

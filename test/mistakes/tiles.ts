@@ -61,7 +61,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
       program(() => {
         zeros(f32, [64]).sum({ axis: 0 }); // <- sum along the only axis
       }),
-    message: "sum(0) along the only axis leaves no tile",
+    message: "sum({ axis: 0 }) along the only axis leaves no tile",
     remedy: "write sum()",
   },
   {

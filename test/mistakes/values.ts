@@ -57,6 +57,7 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     code: "TW2005",
     make: () =>
       program(({ counts }) => {
+        // @ts-expect-error integers have no exponential
         counts.load().exp(); // <- exponential of integers
       }),
     message: "exp is not defined for i32",
@@ -67,9 +68,11 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     code: "TW2005",
     make: () =>
       program(({ tile }) => {
+        // @ts-expect-error bits of floats are taken by bitcast
         tile.and(1); // <- bits of floats
       }),
     message: "and is not defined for f32",
+    remedy: ".bitcast(u32)",
   },
   {
     name: "minimum of bools",

@@ -161,7 +161,17 @@ export function requireFunction(
     fail(draft, "TW2005", `${opName(draft)} is not defined for ${dtype.name}`, {
       expected: dtypeNames.filter((name) => accepts(dtypes[name])).join(", "),
       found: dtype.name,
+      remedy: functionRemedy(dtype, accepts),
     });
+}
+
+/** Numbers are converted; floats, which have their bits beside, may also mean these. */
+function functionRemedy(dtype: DType, accepts: (dtype: DType) => boolean): string {
+  if (accepts(dtypes.f32))
+    return "cast to a format that has the function first, for example with .cast(f32)";
+  const integer = "cast to an integer format first, for example with .cast(i32)";
+  if (dtype.kind !== "float") return integer;
+  return `take its bits first with .bitcast(u${dtype.bits}), or cast to an integer format with .cast(i32)`;
 }
 
 export function requireBool(draft: AnyDraft, name: string, dtype: DType): void {

@@ -306,7 +306,7 @@ export const kernelCalls: readonly BadCall[] = [
     x: matrix,
     k: parameter(() => 5),
     axis,
-    least: flag,
+    largest: flag,
     payloads: optional(() => ({ weights: tensor(f32, [8, 64]) }), "object", "bare"),
   }),
   ...ofFields("unique", {

@@ -32,7 +32,8 @@ export const valueCodes = registerCodes({
     cause:
       "The function has no meaning in this number format, or the format is for storage and has no arithmetic of its own.",
     example: "counts.exp()  // i32",
-    remedy: "cast to a format that has the function first, for example with .cast(f32)",
+    remedy:
+      "cast to a format that has the function first, for example with .cast(f32), or with .cast(i32) where the function is one of integers",
   },
   TW2006: {
     title: "condition is not bool",
