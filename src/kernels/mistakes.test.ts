@@ -6,7 +6,16 @@ import { tensor, dim } from "../lang/index.ts";
 import type { Tile } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { attention, attentionBackward, fill, gather, layerNorm, matmul, pad } from "./index.ts";
+import {
+  argReduce,
+  attention,
+  attentionBackward,
+  fill,
+  gather,
+  layerNorm,
+  matmul,
+  pad,
+} from "./index.ts";
 import { pagedAttention, permute, raggedDot, reduce, reduceWith, scan, scanWith } from "./index.ts";
 import { softmax, sort } from "./index.ts";
 
@@ -83,11 +92,7 @@ describe("a report of the library", () => {
       /dealing [^]*called schedule/,
     ],
     ["a reduction's", () => reduce({ x: bf16, axes: [0] } as never), /axes [^]*called axis/],
-    [
-      "what is looked for",
-      () => argReduce({ x: bf16, find: "greatest" as never }),
-      /called "max"/,
-    ],
+    ["what is looked for", () => argReduce({ x: bf16, find: "greatest" as never }), /called "max"/],
     ["no kernel", () => product({}), /"persistent", "skinny", "gemv" or "plain"/],
     ["skinny", () => product(skinny, { depth: 64 }), /unknown option depth [^]*sliceK, stages/],
     ["gemv", () => product(gemv, { rows: 1 }), /unknown option rows [^]*warps, words \}/],

@@ -380,7 +380,11 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** This times `b`, plus `c`, rounded once. */
-  fma<B extends Operand<D>, C extends Operand<D>>(this: InFloats<D>, b: B, c: C): Combined<K, B | C, D>;
+  fma<B extends Operand<D>, C extends Operand<D>>(
+    this: InFloats<D>,
+    b: B,
+    c: C,
+  ): Combined<K, B | C, D>;
   fma<B extends Operand<D>, C extends Operand<D>>(b: B, c: C): Combined<K, B | C, D> {
     const location = captureLocation();
     const [first, second, third] = resolveOperands("fma", this.dtype, [this, b, c], location);

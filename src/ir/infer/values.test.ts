@@ -114,8 +114,7 @@ const valueMistakes: readonly Mistake[] = [
   {
     name: "bits of a float",
     code: "TW2005",
-    make: () =>
-      infer("binary", { left: tile(f32, 64), right: tile(f32, 64) }, { fn: "and" }),
+    make: () => infer("binary", { left: tile(f32, 64), right: tile(f32, 64) }, { fn: "and" }),
     message: "and is not defined for f32",
     remedy: "take its bits first with .bitcast(u32), or cast to an integer format with .cast(i32)",
   },
