@@ -55,6 +55,14 @@ describe("a report of the library", () => {
       /TW4007: -1 [^]*remedy: {3}give a whole number from 0/,
     ],
     [() => pad({ x: tensor(i8, [2]), before: [1], after: [0], value: 1.5 }), /TW1007: 1.5/],
+    [
+      () => reduce({ x: bf16, axes: [0] } as never),
+      /TW1033: unknown option axes of reduce, which is called axis/,
+    ],
+    [
+      () => argReduce({ x: bf16, find: "greatest" as never }),
+      /TW1033: find "greatest" of argReduce is called "max"/,
+    ],
   ])("names what was given: %s", (make, wanted) => {
     expect(told(make)).toMatch(wanted);
   });
@@ -91,8 +99,6 @@ describe("a report of the library", () => {
       () => attended({ kernel: "warp-specialized", dealing: "in pairs" }),
       /dealing [^]*called schedule/,
     ],
-    ["a reduction's", () => reduce({ x: bf16, axes: [0] } as never), /axes [^]*called axis/],
-    ["what is looked for", () => argReduce({ x: bf16, find: "greatest" as never }), /called "max"/],
     ["no kernel", () => product({}), /"persistent", "skinny", "gemv" or "plain"/],
     ["skinny", () => product(skinny, { depth: 64 }), /unknown option depth [^]*sliceK, stages/],
     ["gemv", () => product(gemv, { rows: 1 }), /unknown option rows [^]*warps, words \}/],

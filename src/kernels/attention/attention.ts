@@ -13,7 +13,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused, requireFields, requireSettings } from "../support/arguments.ts";
+import { refused, refuseOldKernel, requireFields, requireSettings } from "../support/arguments.ts";
 import type { FormatOf, GivenArray } from "../support/arguments.ts";
 import { lanes, registersOfLane } from "../support/sizes.ts";
 import { chooseAttention, warpSpecializedProblem } from "./choose.ts";
@@ -275,6 +275,7 @@ function requirePossible(
   target: Target,
   location: Location,
 ): void {
+  refuseOldKernel("attention", configuration, location);
   const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
   const wrong = (message: string, expected: string) =>
     refused("TW9904", message, expected, text, location);

@@ -3,7 +3,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused, requireSettings } from "../support/arguments.ts";
+import { refused, refuseOldKernel, requireSettings } from "../support/arguments.ts";
 import { warpSpecializedProblem } from "./choose.ts";
 import { plainSettings } from "./configuration.ts";
 import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
@@ -50,6 +50,7 @@ export function requireGradients(
   slow: string | undefined,
   location: Location,
 ): void {
+  refuseOldKernel("the gradients of attention", configuration, location);
   const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
   const wrong = (message: string, expected: string) =>
     refused("TW9904", message, expected, text, location);

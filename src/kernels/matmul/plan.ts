@@ -21,7 +21,7 @@ import { partsOfK } from "./given-names.ts";
 import { exchanged } from "./mainloop/f64.ts";
 import { edgesOf } from "./scheduler/edges.ts";
 import { outputArguments, withCombined } from "./epilogue/combined-outputs.ts";
-import { requireSettings } from "../support/arguments.ts";
+import { refuseOldKernel, requireSettings } from "../support/arguments.ts";
 import { matmulSettings, persistentColumns } from "./configuration.ts";
 import type {
   MatmulConfiguration,
@@ -189,6 +189,7 @@ export function requirePossible(
   target: Target,
   location: Location,
 ): void {
+  refuseOldKernel(problem.of, configuration, location);
   const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
   if (
     !isRecord(configuration) ||

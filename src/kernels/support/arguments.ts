@@ -7,7 +7,13 @@ import { tensor } from "../../lang/index.ts";
 import type { TensorSpec } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
-import { isReadable, isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import {
+  isReadable,
+  isRecord,
+  optionText,
+  refuseOldValue,
+  requireKnownOptions,
+} from "../../support/options.ts";
 
 /** A format, for an array of the function's own dimensions by rows; or an array with sizes and strides of its own. */
 export type GivenArray<D extends DTypeName = DTypeName> = DType<D> | TensorSpec<D>;
@@ -102,6 +108,13 @@ export function requireSettings<C extends object>(
   location: Location,
 ): void {
   requireKnownOptions(`the configuration of ${of}`, configuration, known, "TW9904", location);
+}
+
+/** Refuses a configuration of a kernel that has another name now. */
+export function refuseOldKernel(of: string, configuration: unknown, location: Location): void {
+  if (!isRecord(configuration) || !isReadable(configuration, ["kernel"])) return;
+  const what = `the configuration of ${of}`;
+  refuseOldValue(what, "kernel", configuration["kernel"], "TW9904", location);
 }
 
 export function isFormat(value: unknown): value is DType {
