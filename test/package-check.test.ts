@@ -26,17 +26,22 @@ describe("programs of the README", () => {
 });
 
 describe("an output", () => {
-  const program = { title: "", file: "a.ts", code: "", printed: "TW1: x\n  at a.ts:1:2 [ 1, 2 ]" };
+  const program = { title: "", file: "a.ts", code: "", printed: "TW1: x\n  at a.ts:1:2\n[ 1, 2 ]" };
 
   test("is right to the letter, but for ends of lines", () => {
-    expect(isRight(program, "TW1: x\r\n  at a.ts:1:2 [ 1, 2 ]\n")).toBe(true);
-    expect(isRight(program, "TW1: x\n  at a.ts:1:3 [ 1, 2 ]\n")).toBe(false);
+    expect(isRight(program, "TW1: x\r\n  at a.ts:1:2\r\n[ 1, 2 ]\n")).toBe(true);
+    expect(isRight(program, "TW1: x\n  at a.ts:1:3\n[ 1, 2 ]\n")).toBe(false);
   });
 
-  test("of a bundle is right in another place, with lists as browsers print them", () => {
-    const isBundled = true;
-    expect(isRight(program, "TW1: x\n  at http://h:1/x.js:7:8 1 2", { isBundled })).toBe(true);
-    expect(isRight(program, "TW1: x\n  at http://h:1/x.js:7:8 1 3", { isBundled })).toBe(false);
+  test("of a bundle is right without places, with lists as browsers print them", () => {
+    expect(isRight(program, "TW1: x\n  at http://h:1/x.js:7:8\n1 2", "none")).toBe(true);
+    expect(isRight(program, "TW1: x\n1 2", "none")).toBe(true);
+    expect(isRight(program, "TW1: x\n  at http://h:1/x.js:7:8\n1 3", "none")).toBe(false);
+  });
+
+  test("of Bun is right in another column, not in another line", () => {
+    expect(isRight(program, "TW1: x\n  at a.ts:1:9\n[ 1, 2 ]", "lines")).toBe(true);
+    expect(isRight(program, "TW1: x\n  at a.ts:2:2\n[ 1, 2 ]", "lines")).toBe(false);
   });
 
   test("of which the README says nothing is anything", () => {

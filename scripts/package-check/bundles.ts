@@ -12,7 +12,7 @@ import { repositoryRoot } from "../../test/source-files.ts";
 import { NotTried, Wrong } from "./check.ts";
 import type { Check, Subject } from "./check.ts";
 import { run, tail } from "./processes.ts";
-import { isRight, readmePrograms, withoutPlaces } from "./readme.ts";
+import { compared, isRight, readmePrograms } from "./readme.ts";
 import type { Program } from "./readme.ts";
 
 interface Page {
@@ -57,10 +57,10 @@ async function tryPages(folder: string): Promise<string> {
   for (const { name, program } of pages) {
     const found = opened.find((page) => page.name === name);
     const output = found?.lines.join("\n") ?? "";
-    const isAsExpected = isRight(program, output, { isBundled: true });
+    const isAsExpected = isRight(program, output, "none");
     if (found === undefined || found.errors.length > 0 || !isAsExpected) {
       const errors = found?.errors.join("\n") ?? "";
-      const expected = withoutPlaces(program.printed ?? "anything");
+      const expected = compared(program.printed ?? "anything", "none");
       throw new Wrong(`${program.title}\nprinted: ${output}\nexpected: ${expected}\n${errors}`);
     }
   }
@@ -124,7 +124,7 @@ async function forServers({ project, folder }: Subject): Promise<string> {
       logLevel: "silent",
     });
     const ended = await run(process.execPath, [outfile], elsewhere);
-    if (ended.status !== 0 || !isRight(program, ended.stdout, { isBundled: true }))
+    if (ended.status !== 0 || !isRight(program, ended.stdout, "none"))
       throw new Wrong(`${program.title}: ${tail(ended)}`);
   }
   return `${pages.length} programs, without node_modules`;

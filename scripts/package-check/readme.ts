@@ -46,24 +46,23 @@ export function firstProgram(): Program {
   return first;
 }
 
-/**
- * Whether this is what the README says. A bundle's stacks name the bundle: `isBundled` leaves places out.
- */
-export function isRight(
-  { printed }: Program,
-  output: string,
-  { isBundled = false }: { readonly isBundled?: boolean } = {},
-): boolean {
+/** What of places in a text is compared: in Bun a call that ends a function has the column of what called that, and a bundle of everything has no places of the program's. */
+export type Places = "columns" | "lines" | "none";
+
+/** Whether this is what the README says. */
+export function isRight({ printed }: Program, output: string, places: Places = "columns"): boolean {
   const found = output.replaceAll("\r\n", "\n").trimEnd();
   if (printed === undefined) return found !== "";
-  return isBundled ? withoutPlaces(found) === withoutPlaces(printed) : found === printed;
+  return compared(found, places) === compared(printed, places);
 }
 
-/** Browsers print lists in their own way: only the numbers of one are compared. */
-export function withoutPlaces(text: string): string {
+/** A text as it is compared. Browsers print lists in their own way: with "none" only the numbers of one are. */
+export function compared(text: string, places: Places): string {
+  if (places === "columns") return text;
+  if (places === "lines") return text.replaceAll(/(\.ts:\d+):\d+/g, "$1");
   return text
     .replaceAll(/(?:Float64Array\(\d+\) )?\[ (.*?) \]/g, (_, list: string) =>
       list.replaceAll(",", ""),
     )
-    .replaceAll(/[^\s(]+:\d+:\d+/g, "PLACE");
+    .replaceAll(/\n\s+at \S+:\d+:\d+(?=\n|$)| \(\S+:\d+:\d+\)/g, "");
 }

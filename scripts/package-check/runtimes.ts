@@ -11,6 +11,7 @@ import type { Check, Subject } from "./check.ts";
 import { run, tail } from "./processes.ts";
 import type { Ended } from "./processes.ts";
 import { firstProgram, isRight, readmePrograms } from "./readme.ts";
+import type { Places } from "./readme.ts";
 
 interface Runtime {
   readonly name: string;
@@ -20,6 +21,7 @@ interface Runtime {
   ) => Promise<readonly [executable: string, ...parameters: string[]]>;
   /** Node erases types by itself from 22.18 on; before, the command line does. */
   readonly readsTypes: boolean;
+  readonly places?: Places;
 }
 
 const ending = process.platform === "win32" ? ".exe" : "";
@@ -45,6 +47,7 @@ const runtimes: readonly Runtime[] = [
     // A program for every system, under this name.
     command: async ({ tool }) => [join(await tool("bun"), "bin/bun.exe")],
     readsTypes: true,
+    places: "lines",
   },
   {
     name: "deno",
@@ -72,11 +75,12 @@ async function tryRuntime(runtime: Runtime, subject: Subject): Promise<string> {
     const ended = await start(
       ...(runtime.readsTypes ? [program.file] : [command, "run", program.file]),
     );
-    require(program.title, ended.status === 0 && isRight(program, ended.stdout), ended);
+    require(program.title, ended.status === 0 &&
+      isRight(program, ended.stdout, runtime.places), ended);
   }
   const first = firstProgram();
   const ran = await start(command, "run", first.file);
-  require("tilewright run", ran.status === 0 && isRight(first, ran.stdout), ran);
+  require("tilewright run", ran.status === 0 && isRight(first, ran.stdout, runtime.places), ran);
   copyFileSync(join(repositoryRoot, "scripts/smoke.mjs"), join(project, "smoke.mjs"));
   const smoke = await start("smoke.mjs");
   const works = /^tilewright works with (.*) on \w+$/m.exec(smoke.stdout)?.[1];
