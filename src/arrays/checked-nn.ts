@@ -1,4 +1,5 @@
 /** The functions of `nn` as programs call them, with what their arguments are. */
+import type { FloatName } from "../formats/dtype.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, isListOf, isWhole } from "../support/checked-call.ts";
 import * as attending from "./attention.ts";
@@ -12,6 +13,7 @@ import {
   isPairs,
 } from "./argument-checks.ts";
 import { options, shape, tree } from "./argument-checks.ts";
+import type { AlongAxisOf, UnaryOf } from "./dtypes-of-functions.ts";
 import * as nn from "./nn.ts";
 import { flatten } from "./tree.ts";
 import * as windows from "./windows.ts";
@@ -110,13 +112,17 @@ export const attention = checked(
 /** max(x, 0), with the derivative 0 at 0. */
 export const relu = checked("nn.relu", [array], nn.relu);
 /** The Gaussian error linear unit, x · Φ(x), by the error function and not by its approximation with tanh. */
-export const gelu = checked("nn.gelu", [array], nn.gelu);
+export const gelu: UnaryOf<FloatName> = checked("nn.gelu", [array], nn.gelu);
 /** The sigmoid linear unit (swish), x · sigmoid(x). */
-export const silu = checked("nn.silu", [array], nn.silu);
+export const silu: UnaryOf<FloatName> = checked("nn.silu", [array], nn.silu);
 /** log(1 + exp(x)), without overflow. */
-export const softplus = checked("nn.softplus", [array], nn.softplus);
+export const softplus: UnaryOf<FloatName> = checked("nn.softplus", [array], nn.softplus);
 /** The logarithm of softmax along an axis, the last by default, without overflow. */
-export const logSoftmax = checked("nn.logSoftmax", [array, axisOption], nn.logSoftmax);
+export const logSoftmax: AlongAxisOf<FloatName> = checked(
+  "nn.logSoftmax",
+  [array, axisOption],
+  nn.logSoftmax,
+);
 /**
  * Batch normalization: the last axis with mean 0 and variance 1 over all others, then scaled and shifted; and the mean
  * and variance of this batch.

@@ -3,6 +3,7 @@
  * where it is given (TW4023), not where something is computed from it later.
  */
 import { dtypes } from "../formats/dtype.ts";
+import type { FloatName, IntegerName } from "../formats/dtype.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, functionKind, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { isHostArray } from "../formats/hostarray.ts";
@@ -17,6 +18,8 @@ import {
   isPairs,
 } from "./argument-checks.ts";
 import { number, options, requiredAxis, shape, tree } from "./argument-checks.ts";
+import type { AlongAxisOf, BinaryOf, LogicName, NumberName } from "./dtypes-of-functions.ts";
+import type { ReductionOf, UnaryOf } from "./dtypes-of-functions.ts";
 import * as functions from "./functions.ts";
 import * as indexing from "./indexing.ts";
 import * as ordering from "./ordering.ts";
@@ -59,47 +62,47 @@ const reduction = <F extends (...values: never[]) => unknown>(name: string, call
   checked(name, [array, reduceOptions], call);
 
 /** The absolute value of each element; the modulus of complex ones. */
-export const abs = unary("abs", functions.abs);
+export const abs: UnaryOf<NumberName> = unary("abs", functions.abs);
 /** The negative of each element, -x. */
-export const neg = unary("neg", functions.neg);
+export const neg: UnaryOf<NumberName> = unary("neg", functions.neg);
 /** e to the power of each element. */
-export const exp = unary("exp", functions.exp);
+export const exp: UnaryOf<FloatName> = unary("exp", functions.exp);
 /** exp(x) - 1, exact also for elements near 0. */
-export const expm1 = unary("expm1", functions.expm1);
+export const expm1: UnaryOf<FloatName> = unary("expm1", functions.expm1);
 /** The natural logarithm of each element. */
-export const log = unary("log", functions.log);
+export const log: UnaryOf<FloatName> = unary("log", functions.log);
 /** log(1 + x), exact also for elements near 0. */
-export const log1p = unary("log1p", functions.log1p);
+export const log1p: UnaryOf<FloatName> = unary("log1p", functions.log1p);
 /** The logistic function 1 / (1 + exp(-x)) of each element. */
-export const sigmoid = unary("sigmoid", functions.sigmoid);
+export const sigmoid: UnaryOf<FloatName> = unary("sigmoid", functions.sigmoid);
 /** The sine of each element, in radians. */
-export const sin = unary("sin", functions.sin);
+export const sin: UnaryOf<FloatName> = unary("sin", functions.sin);
 /** The cosine of each element, in radians. */
-export const cos = unary("cos", functions.cos);
+export const cos: UnaryOf<FloatName> = unary("cos", functions.cos);
 /** The tangent of each element, in radians. */
-export const tan = unary("tan", functions.tan);
+export const tan: UnaryOf<FloatName> = unary("tan", functions.tan);
 /** The hyperbolic tangent of each element. */
-export const tanh = unary("tanh", functions.tanh);
+export const tanh: UnaryOf<FloatName> = unary("tanh", functions.tanh);
 /** The square root of each element. */
-export const sqrt = unary("sqrt", functions.sqrt);
+export const sqrt: UnaryOf<FloatName> = unary("sqrt", functions.sqrt);
 /** 1 / sqrt(x) of each element. */
-export const rsqrt = unary("rsqrt", functions.rsqrt);
+export const rsqrt: UnaryOf<FloatName> = unary("rsqrt", functions.rsqrt);
 /** The cube root of each element, which is negative for negative elements. */
-export const cbrt = unary("cbrt", functions.cbrt);
+export const cbrt: UnaryOf<FloatName> = unary("cbrt", functions.cbrt);
 /** The largest whole number not above each element. */
-export const floor = unary("floor", functions.floor);
+export const floor: UnaryOf<FloatName> = unary("floor", functions.floor);
 /** The smallest whole number not below each element. */
-export const ceil = unary("ceil", functions.ceil);
+export const ceil: UnaryOf<FloatName> = unary("ceil", functions.ceil);
 /** -1, 0 or 1 by the sign of each element; NaN stays NaN. */
-export const sign = unary("sign", functions.sign);
+export const sign: UnaryOf<NumberName> = unary("sign", functions.sign);
 /** Each element rounded to the nearest whole number, halves to the even one. */
-export const round = unary("round", functions.round);
+export const round: UnaryOf<FloatName> = unary("round", functions.round);
 /** True where an element of a bool array is false. */
-export const logicalNot = unary("logicalNot", functions.logicalNot);
+export const logicalNot: UnaryOf<"bool"> = unary("logicalNot", functions.logicalNot);
 /** The error function of each element. */
-export const erf = unary("erf", functions.erf);
+export const erf: UnaryOf<FloatName> = unary("erf", functions.erf);
 /** The inverse of the error function: the y with erf(y) = x, for elements between -1 and 1. */
-export const erfInv = unary("erfInv", functions.erfInv);
+export const erfInv: UnaryOf<FloatName> = unary("erfInv", functions.erfInv);
 
 /**
  * x + y, element by element, with broadcasting. A plain number takes the dtype of the array beside it.
@@ -129,17 +132,17 @@ export const maximum = binary("maximum", functions.maximum);
 /** The smaller of two elements, with broadcasting; NaN where either is NaN. For the smallest of one array see `min`. */
 export const minimum = binary("minimum", functions.minimum);
 /** The bits that both elements have set, of integers or bools. */
-export const bitwiseAnd = binary("bitwiseAnd", functions.bitwiseAnd);
+export const bitwiseAnd: BinaryOf<LogicName> = binary("bitwiseAnd", functions.bitwiseAnd);
 /** The bits that either element has set, of integers or bools. */
-export const bitwiseOr = binary("bitwiseOr", functions.bitwiseOr);
+export const bitwiseOr: BinaryOf<LogicName> = binary("bitwiseOr", functions.bitwiseOr);
 /** The bits that exactly one of two elements has set, of integers or bools. */
-export const bitwiseXor = binary("bitwiseXor", functions.bitwiseXor);
+export const bitwiseXor: BinaryOf<LogicName> = binary("bitwiseXor", functions.bitwiseXor);
 /** The angle of the point (y, x) in radians, from -π to π; the first argument is y. */
-export const atan2 = binary("atan2", functions.atan2);
+export const atan2: BinaryOf<FloatName> = binary("atan2", functions.atan2);
 /** The bits of integers x moved to the left by y places. */
-export const shiftLeft = binary("shiftLeft", functions.shiftLeft);
+export const shiftLeft: BinaryOf<IntegerName> = binary("shiftLeft", functions.shiftLeft);
 /** The bits of integers x moved to the right by y places. Signed integers keep their sign. */
-export const shiftRight = binary("shiftRight", functions.shiftRight);
+export const shiftRight: BinaryOf<IntegerName> = binary("shiftRight", functions.shiftRight);
 /** Whether x = y, element by element, as a bool array. */
 export const equal = binary("equal", functions.equal);
 /** Whether x ≠ y, element by element, as a bool array. */
@@ -194,7 +197,7 @@ export const broadcastShapes = checked(
  * console.log(await sum(x, { axis: 0 }).values()); // [4, 6]
  * ```
  */
-export const sum = reduction("sum", reductions.sum);
+export const sum: ReductionOf<NumberName> = reduction("sum", reductions.sum);
 /** The product of the elements, along some axes or all. */
 export const prod = reduction("prod", reductions.prod);
 /** The largest element, along some axes or all; NaN if there is one. For the larger of two arrays see `maximum`. */
@@ -202,11 +205,11 @@ export const max = reduction("max", reductions.max);
 /** The smallest element, along some axes or all; NaN if there is one. For the smaller of two arrays see `minimum`. */
 export const min = reduction("min", reductions.min);
 /** The arithmetic mean of the elements, along some axes or all. Narrow floats are added in f32. */
-export const mean = reduction("mean", reductions.mean);
+export const mean: ReductionOf<FloatName> = reduction("mean", reductions.mean);
 /** The population variance, the mean square of the distance from the mean, along some axes or all. */
-export const variance = reduction("variance", reductions.variance);
+export const variance: ReductionOf<FloatName> = reduction("variance", reductions.variance);
 /** log(sum(exp(x))), along some axes or all, without overflow. */
-export const logsumexp = reduction("logsumexp", reductions.logsumexp);
+export const logsumexp: ReductionOf<FloatName> = reduction("logsumexp", reductions.logsumexp);
 /** Whether any element of a bool array is true, along some axes or all. */
 export const any = checked("any", [truths, reduceOptions], reductions.any);
 /** Whether all elements of a bool array are true, along some axes or all. */
@@ -222,7 +225,11 @@ export const argmax = checked("argmax", [array, axisOption], reductions.argmax);
  */
 export const argmin = checked("argmin", [array, axisOption], reductions.argmin);
 /** exp(x) / sum(exp(x)) along an axis, the last by default, without overflow. */
-export const softmax = checked("softmax", [array, axisOption], reductions.softmax);
+export const softmax: AlongAxisOf<FloatName> = checked(
+  "softmax",
+  [array, axisOption],
+  reductions.softmax,
+);
 /**
  * The product of two matrices, or of batches of them: [..., m, k] and [..., k, n] give [..., m, n].
  *

@@ -40,10 +40,13 @@ export interface RequiredAxisOption {
 }
 
 /** An array of numbers in nested lists, or of a host array. */
-export function array<D extends DTypeName = "f32">(
+export function array(data: Nested<Listed>): NDArray<"f32">;
+export function array<D extends DTypeName>(data: HostArray<D>, dtype?: D): NDArray<D>;
+export function array<D extends DTypeName>(
   data: Nested<Listed> | HostArray<D>,
-  dtype?: D,
-): NDArray<D> {
+  dtype: D,
+): NDArray<D>;
+export function array(data: Nested<Listed> | HostArray, dtype?: DTypeName): NDArray {
   const made = isHostArray(data) ? copied(data, dtype) : listed(data, dtype ?? "f32");
   const type = tensorType(made.element, made.shape);
   // A single number of a recorded function is a constant of its program: a loop's trips are counted from such.
@@ -51,7 +54,7 @@ export function array<D extends DTypeName = "f32">(
     return one(recordAll("stablehlo.constant", {}, { value: literal(type, made.data) }));
   const value = graphValue(type);
   setData(value, made);
-  return new NDArray<D>(value);
+  return new NDArray(value);
 }
 
 /** A tensor of a host array's elements as they are now: who changes the host array later does not change the array. */
@@ -96,15 +99,16 @@ function listed(data: Nested<Listed>, dtype: DTypeName): Tensor {
   return tensor(element, shape, elementsOfNumbers(element, Float64Array.from(numbers, Number)));
 }
 
-export function zeros<D extends DTypeName = "f32">(
-  shape: readonly number[],
-  dtype?: D,
-): NDArray<D> {
-  return full(shape, 0, dtype ?? ("f32" as D));
+export function zeros(shape: readonly number[]): NDArray<"f32">;
+export function zeros<D extends DTypeName>(shape: readonly number[], dtype: D): NDArray<D>;
+export function zeros(shape: readonly number[], dtype: DTypeName = "f32"): NDArray {
+  return full(shape, 0, dtype);
 }
 
-export function ones<D extends DTypeName = "f32">(shape: readonly number[], dtype?: D): NDArray<D> {
-  return full(shape, 1, dtype ?? ("f32" as D));
+export function ones(shape: readonly number[]): NDArray<"f32">;
+export function ones<D extends DTypeName>(shape: readonly number[], dtype: D): NDArray<D>;
+export function ones(shape: readonly number[], dtype: DTypeName = "f32"): NDArray {
+  return full(shape, 1, dtype);
 }
 
 /** 0, 1, … along the last axis of a shape. */
@@ -118,8 +122,10 @@ export function iota<D extends DTypeName>(
   return one(recordAll("stablehlo.iota", {}, { iota_dimension: along }, { types }));
 }
 
-export function arange<D extends DTypeName = "i32">(count: number, dtype?: D): NDArray<D> {
-  return iota([count], dtype ?? ("i32" as D), { axis: 0 });
+export function arange(count: number): NDArray<"i32">;
+export function arange<D extends DTypeName>(count: number, dtype: D): NDArray<D>;
+export function arange(count: number, dtype: DTypeName = "i32"): NDArray {
+  return iota([count], dtype, { axis: 0 });
 }
 
 /** An axis counted from the end where it is negative. */
@@ -276,11 +282,17 @@ export function take<D extends DTypeName>(x: NDArray<D>, indices: NDArray<"i32">
 }
 
 /** 1 at each index, 0 elsewhere, along a new last axis. */
-export function oneHot<D extends DTypeName = "f32">(
+export function oneHot(indices: NDArray<"i32">, classes: number): NDArray<"f32">;
+export function oneHot<D extends DTypeName>(
   indices: NDArray<"i32">,
   classes: number,
-  dtype?: D,
-): NDArray<D> {
+  dtype: D,
+): NDArray<D>;
+export function oneHot(
+  indices: NDArray<"i32">,
+  classes: number,
+  dtype: DTypeName = "f32",
+): NDArray {
   const shape = [...indices.shape, classes];
   const spread = recordAll(
     "stablehlo.broadcast_in_dim",
@@ -293,5 +305,5 @@ export function oneHot<D extends DTypeName = "f32">(
     { lhs: one(spread).value, rhs: iota(shape, "i32", { axis: shape.length - 1 }).value },
     { comparison_direction: "EQ" },
   );
-  return astype(one(hits), dtype ?? ("f32" as D));
+  return astype(one(hits), dtype);
 }

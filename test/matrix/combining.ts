@@ -125,7 +125,8 @@ function reduceCase(
           ({ x: source, out }) => {
             const own = methodsOf(source.load());
             const method = methods[fn];
-            const value = method === undefined ? own["reduce"]?.(fn, axis) : own[method]?.(axis);
+            const value =
+              method === undefined ? own["reduce"]?.(fn, { axis }) : own[method]?.({ axis });
             out.store(value as never);
           },
         ),
@@ -191,7 +192,7 @@ function scanCases(): readonly MatrixCase[] {
                     outputs: { out: tensor(dtype, shape) },
                   },
                   ({ x: source, out }) => {
-                    out.store(methodsOf(source.load())[`cum${fn}`]?.(axis, { reverse }) as never);
+                    out.store(methodsOf(source.load())[`cum${fn}`]?.({ axis, reverse }) as never);
                   },
                 ),
                 inputs: { x },
@@ -239,7 +240,7 @@ function searchCases(): readonly MatrixCase[] {
                 outputs: { out: tensor(i32, axis === 0 ? [33] : [20]) },
               },
               ({ x, out }) => {
-                out.store(methodsOf(x.load())[fn]?.(axis) as never);
+                out.store(methodsOf(x.load())[fn]?.({ axis }) as never);
               },
             ),
             inputs: { x: anyNumbers(dtype, [20, 33], seed) },
@@ -268,13 +269,9 @@ function sortCases(): readonly MatrixCase[] {
             ({ x, out, order }) => {
               const [keys, places] = (
                 x.load() as unknown as {
-                  sortWith(
-                    axis: number,
-                    payloads: readonly Tile[],
-                    options: object,
-                  ): readonly Tile[];
+                  sortWith(payloads: readonly Tile[], options: object): readonly Tile[];
                 }
-              ).sortWith(axis, [iota(i32, shape, { axis })], { descending });
+              ).sortWith([iota(i32, shape, { axis })], { axis, descending });
               out.store(keys as never);
               order.store(places as never);
             },

@@ -112,20 +112,6 @@ const valueMistakes: readonly Mistake[] = [
     found: "[32]",
   },
   {
-    name: "bits of a float",
-    code: "TW2005",
-    make: () => infer("binary", { left: tile(f32, 64), right: tile(f32, 64) }, { fn: "and" }),
-    message: "and is not defined for f32",
-    remedy: "take its bits first with .bitcast(u32), or cast to an integer format with .cast(i32)",
-  },
-  {
-    name: "bits of a bool",
-    code: "TW2005",
-    make: () => infer("unary", { source: tile(bool, 64) }, { fn: "popcount" }),
-    message: "popcount is not defined for bool",
-    remedy: ".cast(i32)",
-  },
-  {
     name: "exp of an integer",
     code: "TW2005",
     make: () => infer("unary", { source: tile(i32, 64) }, { fn: "exp" }),

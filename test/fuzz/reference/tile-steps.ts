@@ -108,7 +108,7 @@ function expandStep(draft: Draft): void {
     [source],
     source.dtype,
     source.shape.toSpliced(axis, 0, 1),
-    (value) => value.expand(axis),
+    (value) => value.expand({ axis }),
     (value) => ({ ...value, shape: source.shape.toSpliced(axis, 0, 1) }),
   );
 }
@@ -266,7 +266,7 @@ function scanStep(draft: Draft): void {
     [from],
     dtype,
     shape,
-    (value) => called(value, `cum${fn}`, axis, { reverse }),
+    (value) => called(value, `cum${fn}`, { axis, reverse }),
     (value) => {
       const lines = linesAlong(value, axis);
       const made = lines.map(({ items }) => {
@@ -307,7 +307,7 @@ function argStep(draft: Draft): void {
     [source],
     i32,
     source.shape.toSpliced(axis, 1),
-    (value) => called(value, fn, axis),
+    (value) => called(value, fn, { axis }),
     (value) => {
       const lines = linesAlong(value, axis);
       const items = lines.map(({ items: line }) => {

@@ -61,7 +61,7 @@ cases("sort", numbers, 20, true, (one) => {
   const descending = random.below(2) === 1;
   const run = outcome(
     one,
-    (x: { sort(axis: number, options: object): unknown }) => x.sort(axis, { descending }),
+    (x: { sort(options: object): unknown }) => x.sort({ axis, descending }),
     "sort",
     [read],
   );
@@ -138,9 +138,9 @@ cases("sort with payloads", numbers, 20, true, (one) => {
   const run = outcome(
     one,
     (x: {
-      sortWith(axis: number, payloads: readonly unknown[], options: object): unknown;
+      sortWith(payloads: readonly unknown[], options: object): unknown;
       cast(to: DType): unknown;
-    }) => x.sortWith(axis, [x.cast(other)], { descending }),
+    }) => x.sortWith([x.cast(other)], { axis, descending }),
     "sort",
     [read, read],
     [

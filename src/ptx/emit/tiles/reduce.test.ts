@@ -94,8 +94,8 @@ cases("arg_reduce", numbers, 25, true, (one) => {
   const run = outcome(
     one,
     (x: never) =>
-      (x as Record<string, (...axis: readonly number[]) => unknown>)[fn]?.(
-        ...(kept.length === 0 ? [] : [axis]),
+      (x as Record<string, (...options: readonly object[]) => unknown>)[fn]?.(
+        ...(kept.length === 0 ? [] : [{ axis }]),
       ),
     "arg_reduce",
     [layout],
