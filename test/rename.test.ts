@@ -2,9 +2,9 @@
  * `npm run rename` rewrites programs by the rows of `docs/renames.json`: every use of what is renamed, nothing that is
  * merely called the same, and not a character besides.
  */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { renameText, Unreadable } from "../scripts/rename/rename-text.ts";
-import { parseRenames } from "../scripts/rename/table.ts";
+import { parseRenames, readRenames } from "../scripts/rename/table.ts";
 
 const rows = parseRenames(
   JSON.stringify([
@@ -218,4 +218,59 @@ test("what does not parse is refused with the place", () => {
   const text = `import { array } from "tilewright";\narray(;`;
   expect(() => renamed(text)).toThrow(Unreadable);
   expect(() => renamed(text)).toThrow(/^2:7: /u);
+});
+
+describe("the rows of docs/renames.json", () => {
+  const today = (text: string): string => renameText("program.ts", text, readRenames()).text;
+
+  test.each([
+    {
+      name: "axes of tiles",
+      old: `import { kernel } from "tilewright";
+export const body = (x, y, f, list, set) => {
+x.sum(1); x.max([0, 1], { keep: true }); x.cumsum(axis, { reverse }); x.sort(-1); x.expand(0).argmin(0);
+x.sortWith(1, [y], { descending: true }); x.reduce("and", 0); x.reduce(f, 0); x.reduce(f, 0, 1); x.slice(0, 4, 1); };`,
+      now: `import { kernel } from "tilewright";
+export const body = (x, y, f, list, set) => {
+x.sum({ axis: 1 }); x.max({ axis: [0, 1], keepDims: true }); x.cumsum({ axis, reverse }); x.sort({ axis: -1 }); x.expand({ axis: 0 }).argmin({ axis: 0 });
+x.sortWith([y], { axis: 1, descending: true }); x.reduce("and", { axis: 0 }); x.reduce(f, 0); x.reduce(f, 0, { axis: 1 }); x.slice(0, 4, { axis: 1 }); };`,
+    },
+    {
+      name: "methods of other classes",
+      old: `import { kernel } from "tilewright";
+export const body = (list, set) => { Math.max(1, 2); Promise.all(list); list.sort((a, b) => a - b); list.reduce((a, b) => a + b, 0); set.any(test); };`,
+      now: `import { kernel } from "tilewright";
+export const body = (list, set) => { Math.max(1, 2); Promise.all(list); list.sort((a, b) => a - b); list.reduce((a, b) => a + b, 0); set.any(test); };`,
+    },
+    {
+      name: "an argument that goes behind others",
+      old: `import { iota } from "tilewright/arrays";\niota([2, 3], 1, "i32");`,
+      now: `import { iota } from "tilewright/arrays";\niota([2, 3], "i32", { axis: 1 });`,
+    },
+    {
+      name: "options and values within a configuration",
+      old: `import { attention, matmul } from "tilewright/kernels";
+const configuration = { kernel: "narrow", turns: 2 } as const;
+matmul({ a, b, configuration });
+matmul({ a, b, configuration: { kernel: "persistent", schedule: "parts", turned: true } });
+attention({ q, configuration: { kernel: "specialised", dealing: "in pairs" } });`,
+      now: `import { attention, matmul } from "tilewright/kernels";
+const configuration = { kernel: "skinny", sliceK: 2 } as const;
+matmul({ a, b, configuration });
+matmul({ a, b, configuration: { kernel: "persistent", schedule: "split-k", swapAB: true } });
+attention({ q, configuration: { kernel: "warp-specialized", schedule: "paired" } });`,
+    },
+    {
+      name: "options of the library",
+      old: `import { argReduce, convolution, permute, quantized, reduce, topK } from "tilewright/kernels";
+convolution({ x, w, stride: 2 }); reduce({ x, axes: [0], keep: true }); permute({ x, axes: [1, 0] });
+argReduce({ x, find: "greatest" }); topK({ x, k: 2, least: true }); quantized(i4, [k, n], { group: 128, scale, zero: i4 });`,
+      now: `import { argReduce, convolution, permute, quantized, reduce, topK } from "tilewright/kernels";
+convolution({ x, w, strides: 2 }); reduce({ x, axis: [0], keepDims: true }); permute({ x, permutation: [1, 0] });
+argReduce({ x, find: "max" }); topK({ x, k: 2, largest: false }); quantized(i4, [k, n], { groupSize: 128, scale, zeroPoint: i4 });`,
+    },
+  ])("rename $name, once", ({ old, now }) => {
+    expect(today(old)).toBe(now);
+    expect(today(now)).toBe(now);
+  });
 });

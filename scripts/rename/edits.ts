@@ -56,7 +56,16 @@ export class Edits {
 
   finish(): Renamed {
     const { text } = this.#source;
-    const edits = [...this.#edits.values()].sort((a, b) => a.start - b.start || a.end - b.end);
+    const all = [...this.#edits.values()];
+    // A setting that is replaced as a whole takes the renaming of its key along.
+    const isWithin = (edit: Edit): boolean =>
+      all.some(
+        ({ start, end }) =>
+          start <= edit.start && edit.end <= end && end - start > edit.end - edit.start,
+      );
+    const edits = all
+      .filter((edit) => edit.start === edit.end || !isWithin(edit))
+      .sort((a, b) => a.start - b.start || a.end - b.end);
     const parts: string[] = [];
     let from = 0;
     for (const edit of edits) {

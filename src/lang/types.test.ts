@@ -210,6 +210,49 @@ test("products sum in the format that fits", () => {
   });
 });
 
+test("functions are of the dtypes that have them", () => {
+  traced(() => {
+    const [float, integer, one] = [zeros(f32, [4]), zeros(i32, [4]), constant(f32, 1)];
+    const isLess = float.lt(0);
+    expectTypeOf(integer.and(1).shl(2).popcount().clz().bitReverse().not()).toEqualTypeOf(integer);
+    const both = isLess.and(isLess).or(isLess.not());
+    expectTypeOf(both).toEqualTypeOf<Tile<"bool">>();
+    expectTypeOf(integer.reduce("xor")).toEqualTypeOf<Scalar<"i32">>();
+    assert(both.any(), "used");
+    // @ts-expect-error floats are no sets of bits
+    expect(() => float.and(1)).toThrow("TW2005");
+    // @ts-expect-error nor are scalars of them
+    expect(() => one.xor(1)).toThrow("TW2005");
+    // @ts-expect-error floats are not shifted
+    expect(() => float.shl(1)).toThrow("TW2005");
+    // @ts-expect-error bits of floats are counted after bitcast
+    expect(() => float.popcount()).toThrow("TW2005");
+    // @ts-expect-error a reduction by bits
+    expect(() => float.reduce("and")).toThrow("TW2005");
+    // @ts-expect-error bools have one bit
+    expect(() => isLess.clz()).toThrow("TW2005");
+    // @ts-expect-error integers have no exponential
+    expect(() => integer.exp()).toThrow("TW2005");
+    // @ts-expect-error integers are whole already
+    expect(() => integer.floor()).toThrow("TW2005");
+    // @ts-expect-error integers are never NaN
+    expect(() => integer.isNan()).toThrow("TW2005");
+  });
+});
+
+test("what may have a function has it: dtypes that are not known, and unions", () => {
+  const soft = <D extends "f32" | "bf16">(tile: Tile<D>): Tile<D> => tile.exp();
+  const masked = <D extends "i32" | "u32">(tile: Tile<D>): Tile<D> => tile.and(1);
+  const any = (tile: Tile): Tile => tile.exp();
+  traced(() => {
+    const narrow: Tile<"f32"> | Tile<"bf16"> = zeros(f32, [4]);
+    narrow.exp();
+    soft(narrow);
+    any(narrow);
+    masked(zeros(i32, [4]));
+  });
+});
+
 test("helpers can be written for any dtype", () => {
   function double<D extends DTypeName>(tile: Tile<D>): Tile<D> {
     return tile.mul(2);
