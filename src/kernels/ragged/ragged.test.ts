@@ -17,7 +17,7 @@ import { reportOf } from "../../../test/ir-fixtures.ts";
 import { wholeNumbers } from "../../../test/support/library-checks.ts";
 import { checkDot, checkOuter, raggedInputs } from "../../../test/support/ragged-checks.ts";
 import type { DotCase } from "../../../test/support/ragged-checks.ts";
-import { scheduleSeeds } from "../../../test/support/sample.ts";
+import { notEmulated, scheduleSeeds, usually } from "../../../test/support/sample.ts";
 import type { MatmulConfiguration, TiledConfiguration } from "../matmul/configuration.ts";
 import { raggedDot } from "./ragged-dot.ts";
 import { raggedOuter } from "./ragged-outer.ts";
@@ -136,6 +136,15 @@ const outerCases = [
   { groups: [0, 300], sizes: [300, 64, 200] },
 ] as const;
 
+const emulated = usually(
+  [
+    ...["tiles with rows of one thread alone", "empty groups, and rows of nobody"],
+    "halves in four parts, with an epilogue",
+    ...["A and B swapped", "plain"],
+  ],
+  ["tiles in parts, with an epilogue", "halves of the columns of the widest tiles"],
+);
+
 describe("on the simulator", () => {
   let device: Device;
   beforeAll(async () => {
@@ -144,7 +153,7 @@ describe("on the simulator", () => {
   afterAll(() => {
     device.dispose();
   });
-  test.each(cases)("$name", async (one) => {
+  test.each(notEmulated(cases, emulated))("$name", async (one) => {
     if (one.processors === undefined) return checkDot(device, one);
     const { processors } = one;
     const few = await open("simulator", { target: { ...targets.sm_90a, processors } });
@@ -159,13 +168,6 @@ describe("on the simulator", () => {
 });
 
 describe("on the emulator", () => {
-  const chosen = [
-    ...["tiles with rows of one thread alone", "empty groups, and rows of nobody"],
-    "tiles in parts, with an epilogue",
-    "halves of the columns of the widest tiles",
-    "halves in four parts, with an epilogue",
-    ...["A and B swapped", "plain"],
-  ];
   let device: Device;
   beforeAll(async () => {
     device = await open("emulator");
@@ -173,7 +175,7 @@ describe("on the emulator", () => {
   afterAll(() => {
     device.dispose();
   });
-  test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", (one) =>
+  test.each(cases.filter(({ name }) => emulated.includes(name)))("$name", (one) =>
     checkDot(device, one),
   );
   test("the products of rows, by groups", () =>
