@@ -19,7 +19,7 @@ function linesOfCode(text) {
 
 const folders = new Map();
 const all = { files: 0, lines: 0 };
-for (const path of readdirSync(source, { recursive: true })) {
+for (const path of readdirSync(source, { recursive: true, encoding: "utf8" })) {
   if (!path.endsWith(".ts") || path.endsWith(".test.ts")) continue;
   const [folder, ...rest] = path.split(/[\\/]/);
   const name = rest.length === 0 ? "(entry)" : folder;

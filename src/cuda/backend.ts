@@ -123,12 +123,8 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     );
     this.#staging = new Staging(context);
     this.#transfers = new Transfers(context, this.#completion, this.#staging);
-    this.#rings = new MessageRings(
-      context,
-      this.#memory,
-      this.#transfers,
-      options.onPrint ?? printLine,
-    );
+    const print = options.onPrint ?? printLine;
+    this.#rings = new MessageRings(context, this.#memory, this.#transfers, print);
     this.#maps = new TensorMapEncoder(context);
     const failed = (error: unknown): void => {
       this.#failure ??= { error };
@@ -444,6 +440,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   async #close(): Promise<void> {
     for (let pending = this.#pending(); pending !== undefined; pending = this.#pending())
       await pending;
+    const blocks = [...this.#programs].map(({ block }) => block);
     const steps = [
       this.keepCompiled,
       () => {
@@ -452,13 +449,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
         // Nothing runs any more; tools that watch the driver report what they found, and need the programs for that.
         this.#context.driver.calls.cuCtxSynchronize();
       },
-      ...[
-        this.#streams,
-        this.code,
-        this.#rings,
-        this.#maps,
-        ...[...this.#programs].map(({ block }) => block),
-      ],
+      ...[this.#streams, this.code, this.#rings, this.#maps, ...blocks],
       ...[...this.#programs].map(({ program }) => () => {
         program.unload();
       }),
