@@ -4,7 +4,7 @@
  *
  *   node dist/cli/main.js run bench/gpu/tune-products.ts -- FILE [SECONDS] [kn|nk] [bf16|f16] [CHOICES] [MxNxK …]
  *
- * Of each shape so many choices are measured, those that the model thinks fastest; all of them unless told. Shapes are those of the
+ * Of each shape so many choices are measured, those that the model thinks fastest; all of them by default. Shapes are those of the
  * benchmark unless others are named.
  */
 import { tensor, bf16, dim, f16, open } from "tilewright";

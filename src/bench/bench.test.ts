@@ -210,7 +210,7 @@ describe("on a device", () => {
     out.dispose();
   });
 
-  test("mistakes are told", async () => {
+  test("mistakes are reported", async () => {
     const entry: BenchEntry = () => () => undefined;
     const refused: readonly (readonly [string, unknown, unknown])[] = [
       ["TW9801", {}, {}],

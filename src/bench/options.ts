@@ -17,20 +17,20 @@ export interface BenchProgress {
 
 /** Options of `bench`. */
 export interface BenchOptions {
-  /** Rounds that count; 20 unless told, and at least 6, since fewer have no interval of 95%. */
+  /** Rounds that count; 20 by default, and at least 6, since fewer have no interval of 95%. */
   readonly rounds?: number | undefined;
-  /** Launches in a sample; 50 unless told. */
+  /** Launches in a sample; 50 by default. */
   readonly launches?: number | undefined;
-  /** Rounds before those that count; 3 unless told. */
+  /** Rounds before those that count; 3 by default. */
   readonly warmUp?: number | undefined;
   /**
-   * Milliseconds that the device rests before each sample; 0 unless told. Without a rest, long work runs at the power
+   * Milliseconds that the device rests before each sample; 0 by default. Without a rest, long work runs at the power
    * limit, and its clock is what the samples before it have left; with one, every sample finds the same device.
    */
   readonly rest?: number | undefined;
   /** Sets of arrays that launches go around; by default so many that the cache holds none of them. */
   readonly sets?: number | "beyond-l2" | undefined;
-  /** The entry that ratios are to; the last one unless told. */
+  /** The entry that ratios are to; the last one by default. */
   readonly against?: string | undefined;
   /** What a launch costs, for TB/s, TFLOP/s and the roofline: of all entries, or by their names. */
   readonly cost?: LaunchCost | { readonly [name: string]: LaunchCost } | undefined;

@@ -150,12 +150,12 @@ describe("a report of the library", () => {
       /unknown option worker of the configuration of scan; did you mean workers/,
     ],
     [
-      "the queue of a scan",
+      "the pipeline of a scan",
       () => {
-        const queue = { slots: 4, slack: 1, places: 2 };
-        return scan({ x, configuration: { ...scanned, queue } }).plan();
+        const pipeline = { stages: 4, lookahead: 1, places: 2 };
+        return scan({ x, configuration: { ...scanned, pipeline } }).plan();
       },
-      /unknown option places of the configuration of the queue of scan/,
+      /unknown option places of the configuration of the pipeline of scan/,
     ],
   ])("names settings that a configuration has not: %s", (_, make, wanted) => {
     expect(told(make)).toMatch(wanted);

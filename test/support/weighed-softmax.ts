@@ -25,7 +25,7 @@ const op: RowOp = {
     { name: "total", dtype: f32, role: "output", per: "row" },
   ],
   compute: f32,
-  heldBytes: 256,
+  registerBytes: 256,
   ...exponentialSums({ from: bf16, compute: f32, out: f32 }, "x"),
   results: ({ x, scale, weight }, statistics) => {
     const power = computed(x, f32).sub(statistic(statistics, "high")).exp();

@@ -15,7 +15,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused, refuseOldKernel, requireFields, requireSettings } from "../support/arguments.ts";
 import type { FormatOf, GivenArray } from "../support/arguments.ts";
-import { lanes, registersOfLane } from "../support/sizes.ts";
+import { threadsPerBlock, registersPerThread } from "../support/sizes.ts";
 import { chooseAttention, warpSpecializedProblem } from "./choose.ts";
 import {
   consumerRows,
@@ -299,10 +299,10 @@ function requirePossible(
     const words = Math.max(16, problem.q.dtype.bits) / 32;
     // Sums and scores in f32, and operands as they are multiplied.
     const held = [rows * e, rows * columns, rows * d * words, columns * Math.max(d, e) * words];
-    if (Math.max(...held) < registersOfLane * lanes) return;
+    if (Math.max(...held) < registersPerThread * threadsPerBlock) return;
     throw wrong(
       "the plain kernel of attention has no registers for such tiles",
-      `fewer than ${registersOfLane} words a lane: fewer rows or columns`,
+      `fewer than ${registersPerThread} words a lane: fewer rows or columns`,
     );
   }
   requireSettings("attention", configuration, warpSpecializedSettings, location);

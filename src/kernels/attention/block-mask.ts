@@ -47,7 +47,7 @@ export interface Visit {
   readonly tile: Index;
   /** Which of the heads that share k and v it belongs to, in the list of a block of columns. */
   readonly own?: Index | undefined;
-  /** Whether the mask is asked; it is unless told. */
+  /** Whether the mask is asked; it is by default. */
   readonly isMasked?: (() => Scalar<"bool">) | undefined;
 }
 

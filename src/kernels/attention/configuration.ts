@@ -10,9 +10,9 @@ export interface WarpSpecializedAttention {
   readonly columns: number;
   /** Blocks of keys and values that there is room for. */
   readonly stages: 1 | 2 | 4;
-  /** Blocks that share the tiles of rows; one for each tile or each processor unless told. */
+  /** Blocks that share the tiles of rows; one for each tile or each processor by default. */
   readonly workers?: number;
-  /** The order in which they take them; what suits the sizes unless told. */
+  /** The order in which they take them; what suits the sizes by default. */
   readonly schedule?: AttentionSchedule;
 }
 

@@ -45,7 +45,7 @@ export interface AttentionSpec {
   readonly k: GivenArray;
   /** The values. */
   readonly v: GivenArray;
-  /** The format of the result; that of q unless told. */
+  /** The format of the result; that of q by default. */
   readonly out?: DType;
   /** Rows see columns up to their own number. */
   readonly causal?: boolean;
@@ -61,7 +61,7 @@ export interface AttentionSpec {
   readonly softCap?: number;
   /** One more score of each head, [h], that takes its share of the softmax and gives nothing. */
   readonly sinks?: GivenArray<"f32">;
-  /** What q · k is multiplied by; 1 / √d unless told. */
+  /** What q · k is multiplied by; 1 / √d by default. */
   readonly scale?: number;
   /** What the numbers of FP8 operands are multiplied by, of f32: inputs `qScale` of [h], `kScale` and `vScale` of [kv]. */
   readonly scales?: boolean;

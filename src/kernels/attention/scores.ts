@@ -42,9 +42,9 @@ export interface ScoreTile {
   readonly left: Index;
   readonly rows: number;
   readonly columns: number;
-  /** Columns that a block takes, of which the tile may have a part; those of the tile unless told. */
+  /** Columns that a block takes, of which the tile may have a part; those of the tile by default. */
   readonly run?: number;
-  /** Whether the mask is asked; it is unless told. */
+  /** Whether the mask is asked; it is by default. */
   readonly isMasked?: (() => Scalar<"bool">) | undefined;
   /** Whether every row is known to see every column. */
   readonly isClear?: boolean;

@@ -221,7 +221,7 @@ export interface Reading {
   readonly taps: Triple<Scalar<"i32">>;
   /** The first channel, counted through all groups. */
   readonly channel: Scalar<"i32">;
-  /** How many of them: as many as a step has, unless told. */
+  /** How many of them: as many as a step has, by default. */
   readonly channels?: number;
   /** Which phase the places are of, where there are some. */
   readonly phase?: Scalar<"i32"> | undefined;

@@ -3,7 +3,7 @@
  *
  *   dw[c, tap] = Σ over places of x[p · stride + tap, c] · dOut[p, c]
  *
- * Strips of a few rows and the columns of a block are dealt to parts, whose lanes keep a sum for every tap; a second launch adds up the
+ * Strips of a few rows and the columns of a block are dealt to parts, whose threads keep a sum for every tap; a second launch adds up the
  * parts in one order, and turns [taps, channels] to [channels, taps].
  */
 import type { DType } from "../../formats/dtype.ts";
@@ -11,7 +11,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import { tensor, cdiv, constant, full, kernel, loop, slice, when } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
-import { alignedDimension, lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import { alignedDimension, threadsPerBlock, powerOfTwoFrom } from "../support/sizes.ts";
 import { elementsOf, readingsOf, sideShape, windowAt } from "./depthwise-block.ts";
 import type { Place } from "./depthwise-block.ts";
 import {
@@ -172,8 +172,8 @@ export function depthwiseWeightsKernel(
   ) as unknown as KernelDefinition;
 }
 
-/** Elements of a lane of the launch that adds up. */
-const addedPerLane = 64;
+/** Elements of a thread of the launch that adds up. */
+const partialsPerThread = 64;
 
 /** The sums of all parts, by channels: [parts, taps, channels] to [channels, taps]. */
 export function addWeightsKernel(
@@ -186,7 +186,7 @@ export function addWeightsKernel(
   const rows = powerOfTwoFrom(parts);
   const columns = Math.max(
     1,
-    Math.min((lanes * addedPerLane) / rows, powerOfTwoFrom(geometry.groups)),
+    Math.min((threadsPerBlock * partialsPerThread) / rows, powerOfTwoFrom(geometry.groups)),
   );
   return kernel(
     {

@@ -1,12 +1,12 @@
 /**
  * Depthwise convolutions, where every channel is a group of its own: no product of matrices, but a window of each channel times the
- * few weights of that channel. Memory bounds them, so a lane has some channels of a few rows, reads every row
- * once for all that it is a tap of (`depthwise-block.ts`), and lanes side by side have columns next to each other:
+ * few weights of that channel. Memory bounds them, so a thread has some channels of a few rows, reads every row
+ * once for all that it is a tap of (`depthwise-block.ts`), and threads side by side have columns next to each other:
  *
  *   forward          out[p, c] = Σ over taps of x[p · stride + tap, c] · w[c, tap]
  *   gradient of x    dx[p, c]  = Σ over taps of dOut[the window that p is this tap of, c] · w[c, tap]
  *
- * Weights are turned to [taps, channels] first, so that lanes read along channels.
+ * Weights are turned to [taps, channels] first, so that threads read along channels.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -18,7 +18,7 @@ import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import {
   alignedDimension,
   alignment,
-  lanes,
+  threadsPerBlock,
   powerOfTwoFrom,
   widestAccess,
 } from "../support/sizes.ts";
@@ -32,11 +32,11 @@ import type { Tap } from "./windows.ts";
 export interface DepthwiseConfiguration {
   /** Which kernel runs it. */
   readonly kernel: "depthwise";
-  /** Lanes along the width, and channels of a block. */
+  /** Threads along the width, and channels of a block. */
   readonly places: number;
   /** Columns of a block's part of the result. */
   readonly columns: number;
-  /** Elements of a lane along depth, height and width, for each of its channels. */
+  /** Elements of a thread along depth, height and width, for each of its channels. */
   readonly block: Triple;
 }
 
@@ -58,7 +58,7 @@ export function tapCount([depth, height, width]: Triple): number {
   return depth * height * width;
 }
 
-/** Elements that a lane may have of one channel, and sums that it may have in all. */
+/** Elements that a thread may have of one channel, and sums that it may have in all. */
 const mostElements = 64;
 const mostSums = 64;
 
@@ -78,29 +78,32 @@ export function chooseSides(
   const each = Math.max(1, Math.min(wide, most, powerOfTwoFrom(channels)));
   const sides = [1, 2, 4, 8, 16].map((factor) => ({
     columns: each * factor,
-    places: lanes / factor,
+    places: threadsPerBlock / factor,
   }));
   const cost = ({ columns, places: across }: (typeof sides)[number]): number =>
     overhang(channels, columns) * overhang(places, across);
   return sides.reduce((best, side) => (cost(side) <= cost(best) ? side : best));
 }
 
-/** Elements of a row that is one run, of which a lane has as many as it reads at once. */
+/** Elements of a row that is one run, of which a thread has as many as it reads at once. */
 function chooseRun(
   length: number,
   dtype: DType,
   most: number,
 ): Pick<DepthwiseConfiguration, "places" | "columns"> {
   const each = Math.max(1, Math.min((8 * widestAccess) / dtype.bits, most));
-  return { places: 1, columns: Math.max(1, Math.min(lanes * each, powerOfTwoFrom(length))) };
+  return {
+    places: 1,
+    columns: Math.max(1, Math.min(threadsPerBlock * each, powerOfTwoFrom(length))),
+  };
 }
 
-/** Reads of a lane that are written out at most. */
+/** Reads of a thread that are written out at most. */
 const mostReadings = 32;
-/** Rows of a lane at most, and elements of one of its channels: more would spill registers. */
+/** Rows of a thread at most, and elements of one of its channels: more would spill registers. */
 const [mostRows, mostOwn] = [7, 8];
 
-/** Rows of a lane: what reads least, counting rows that overhang, with blocks for all processors. */
+/** Rows of a thread: what reads least, counting rows that overhang, with blocks for all processors. */
 export function chooseRows(
   { stride, reach, extent, step }: RowChoice,
   isEnough: (rows: number) => boolean,
@@ -179,7 +182,7 @@ export function gridsOf(direction: Direction, { batch, groups, input, output }: 
   return direction === "forward" ? { from: x, to: out } : { from: out, to: x };
 }
 
-/** How a block sees an array whose lanes lie apart, or side by side. */
+/** How a block sees an array whose threads lie apart, or side by side. */
 export function sideOf(
   grid: WindowGrid,
   between: number,
@@ -205,15 +208,17 @@ export function turnWeightsKernel(
   return kernel(
     {
       name: "depthwise_weights",
-      grid: { tap: taps, i: cdiv(length, lanes) },
+      grid: { tap: taps, i: cdiv(length, threadsPerBlock) },
       inputs: { w: tensor(dtype, [inner, taps]) },
       outputs: { turned: tensor(dtype, [taps, length]) },
     },
     ({ tap, i, w, turned }) => {
       followPrevious();
-      const number = iota(dtypes.i32, [lanes], { axis: 0 }).add(i.mul(lanes));
+      const number = iota(dtypes.i32, [threadsPerBlock], { axis: 0 }).add(i.mul(threadsPerBlock));
       const channel = number.rem(inner);
-      turned.at(tap, slice(i.mul(lanes), lanes)).store(w.at(channel, tap).load());
+      turned
+        .at(tap, slice(i.mul(threadsPerBlock), threadsPerBlock))
+        .store(w.at(channel, tap).load());
     },
   ) as unknown as KernelDefinition;
 }
@@ -233,7 +238,7 @@ export function depthwiseText(
   return JSON.stringify([alignment(groups), groups === 1, taps, known, isWhole]);
 }
 
-/** Taps whose weights a lane keeps, which are then written out. */
+/** Taps whose weights a thread keeps, which are then written out. */
 export const mostTaps = 12;
 
 /** Taps of which a loop goes through a row at a time, or one where rows are long. */

@@ -32,17 +32,17 @@ export interface ConvolutionSpec<X extends DTypeName, Out extends DTypeName = X>
   readonly x: TensorSpec<X>;
   /** [o, …, c / groups], in the order of x's axes. Extents of the kernel are numbers. */
   readonly w: TensorSpec<X>;
-  /** Where channels stand in x, w and the result; `"last"` unless told. */
+  /** Where channels stand in x, w and the result; `"last"` by default. */
   readonly channels?: "last" | "first";
-  /** Steps from one window to the next; 1 unless told. */
+  /** Steps from one window to the next; 1 by default. */
   readonly strides?: PerAxis<number>;
-  /** Steps from one element of a window to the next; 1 unless told. */
+  /** Steps from one element of a window to the next; 1 by default. */
   readonly dilation?: PerAxis<number>;
-  /** Zeros around x, or as many before and after it; 0 unless told. */
+  /** Zeros around x, or as many before and after it; 0 by default. */
   readonly padding?: PerAxis<number | readonly [before: number, after: number]>;
-  /** Parts of the channels that are convolved apart; 1 unless told. */
+  /** Parts of the channels that are convolved apart; 1 by default. */
   readonly groups?: number;
-  /** The format of the result; x's own unless told. */
+  /** The format of the result; x's own by default. */
   readonly out?: DType<Out>;
   /** How f32 is multiplied; for f32 alone, and always said. */
   readonly precision?: "ieee" | SplitPrecision;

@@ -49,7 +49,7 @@ export interface CopySpec<D extends DTypeName> {
   readonly out?: TensorSpec<D>;
 }
 
-/** The same numbers, lying by rows unless told otherwise. */
+/** The same numbers, lying by rows by default otherwise. */
 export function copy<D extends DTypeName>(spec: CopySpec<D>): FromX<D, D> {
   const location = captureLocation();
   requireFields("copy", spec, { x: "array", out: "array" }, location);

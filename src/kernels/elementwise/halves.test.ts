@@ -140,7 +140,7 @@ test("halves of heads are stored without a meeting, widely, and found without a 
   expect(ptxFor(40, 4096)).not.toBe(ptx);
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => gated({ x: i32 as never, activation: "silu" })],
     ["TW9902", () => gated({ x: tensor(f32, [n]), activation: "silu" })],

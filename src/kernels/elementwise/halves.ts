@@ -137,7 +137,7 @@ export interface RotarySpec<X extends FloatName> {
   readonly cos: GivenArray<FloatName>;
   /** Of the angles, [positions, d/2]. */
   readonly sin: GivenArray<FloatName>;
-  /** The axis of x along which positions lie; the third from the end unless told. */
+  /** The axis of x along which positions lie; the third from the end by default. */
   readonly axis?: number;
 }
 

@@ -12,7 +12,7 @@ import { cdiv, kernel, waitForPreviousKernel } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, ScalarSpec, Tile } from "../../lang/index.ts";
 import { coalescedLayout } from "../../layout/algebra/named-layouts.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
-import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import { threadsPerBlock, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedAxis, StridedForm } from "../support/strided.ts";
 
@@ -39,7 +39,7 @@ export interface MapConfiguration {
 }
 
 /**
- * Bytes of one array that a lane has in flight, and of all together: blocks that are soon through keep memory the busiest. Those that
+ * Bytes of one array that a thread has in flight, and of all together: blocks that are soon through keep memory the busiest. Those that
  * divide to find their place have more to do beforehand, and more bytes for it. Arrays that repeat come from the cache, and do not count.
  */
 const [bytesInFlight, bytesOfSeveralAxes] = [16, 32] as const;
@@ -110,8 +110,8 @@ function windowElements(
   while (each > least && each * all > mostBytes) each /= 2;
   while (each * all < fewestBytes) each *= 2;
   const count = axes.reduce((product, { extent }) => product * extent, 1);
-  while (each > least && count / (each * lanes) < 2 * processors) each /= 2;
-  return each * lanes;
+  while (each > least && count / (each * threadsPerBlock) < 2 * processors) each /= 2;
+  return each * threadsPerBlock;
 }
 
 /** What the body of an elementwise operation does with tiles that broadcast to a window. */

@@ -254,7 +254,7 @@ test("axes that all arrays go through evenly are one; kernels are shared by size
   });
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     [
       "TW9902",

@@ -19,7 +19,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { GivenNames } from "../support/reserved-names.ts";
+import { ReservedNames } from "../support/reserved-names.ts";
 import { givenArray, refused } from "../support/arguments.ts";
 import type { FormatOf, GivenArray } from "../support/arguments.ts";
 import { broadcastStrides, laidOut } from "../support/sizes.ts";
@@ -51,7 +51,7 @@ type MapOutputSpecs<R extends MapResults> = {
 
 /** Options of `map`. */
 export interface MapOptions<R extends MapResults> {
-  /** Of kernels and reports; `map` unless told. */
+  /** Of kernels and reports; `map` by default. */
   readonly name?: string;
   /** Arrays for results that lie otherwise than by rows, or whose shape no input tells. */
   readonly outputs?: { readonly [N in keyof R]?: TensorSpec };
@@ -110,7 +110,7 @@ export function mapping(
     else specs[own] = givenArray(own, name, given, [dim("n")], location);
   }
   const results = tracedResults(name, specs, scalars, body, location);
-  const names = GivenNames.of([...Object.keys(inputs), ...Object.keys(results)], /^block\d+$/u);
+  const names = ReservedNames.of([...Object.keys(inputs), ...Object.keys(results)], /^block\d+$/u);
   if (names !== undefined) {
     const inside = { name, outputs: names.inside(outputs as { readonly [own: string]: unknown }) };
     const around = names.around(body as never) as MapBody;

@@ -520,7 +520,7 @@ describe("plans", () => {
   });
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const codeOf = (make: () => unknown): string => {
     try {
       make();

@@ -109,7 +109,7 @@ export interface MatmulSpec<
   readonly a: MatmulOperand<A>;
   /** [k, n], or [batch, k, n]; strides [1, k] say that it lies by columns. */
   readonly b: MatmulOperand<B>;
-  /** The format of the result; that of the operands unless told, bf16 of FP8, i32 of integers. */
+  /** The format of the result; that of the operands by default, bf16 of FP8, i32 of integers. */
   readonly out?: DType<Out>;
   /** Further arrays that the epilogue sees: [m], [n] or [m, n]. */
   readonly inputs?: Inputs;

@@ -150,7 +150,7 @@ export function accumulatorOf(of: string, a: DType, b: DType, location: Location
   );
 }
 
-/** What the result has unless told: the operands' format, bf16 for FP8, sums of integers as they are. */
+/** What the result has by default: the operands' format, bf16 for FP8, sums of integers as they are. */
 export function usualOutput(a: DType, accumulator: DType): DType {
   if (accumulator === dtypes.i32) return accumulator;
   return a.bits < 16 ? dtypes.bf16 : a;

@@ -23,7 +23,7 @@ export interface GatherSpec<D extends DTypeName, I extends "i32" | "i64"> {
   readonly x: TensorSpec<D>;
   /** Positions along the axis. */
   readonly indices: TensorSpec<I>;
-  /** The axis that indices pick along; their own axes stand in its place. The first unless told. */
+  /** The axis that indices pick along; their own axes stand in its place. The first by default. */
   readonly axis?: number;
 }
 

@@ -214,7 +214,7 @@ test("an index outside its axis stops the kernel", async () => {
   device.dispose();
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const x = tensor(f32, [v, d]);
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9902", () => permute({ x, permutation: [0] })],

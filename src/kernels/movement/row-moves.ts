@@ -4,7 +4,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { TensorSpec } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { refused, requiredArray } from "../support/arguments.ts";
-import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import { laidOut, threadsPerBlock, powerOfTwoFrom } from "../support/sizes.ts";
 
 /** How many rows, and how much of each, a block moves. */
 export interface RowMoves {
@@ -66,7 +66,7 @@ export function sizesOf(
   };
 }
 
-/** Bytes of rows that a lane has in flight. */
+/** Bytes of rows that a thread has in flight. */
 const bytesInFlight = 32;
 
 export function chooseMoves(
@@ -75,7 +75,7 @@ export function chooseMoves(
   rows: number,
   processors: number,
 ): RowMoves {
-  const span = (lanes * bytesInFlight * 8) / dtype.bits;
+  const span = (threadsPerBlock * bytesInFlight * 8) / dtype.bits;
   const columns = Math.min(span, powerOfTwoFrom(inner));
   let each = Math.min(span / columns, powerOfTwoFrom(rows));
   while (each > 1 && rows / each < 2 * processors) each /= 2;

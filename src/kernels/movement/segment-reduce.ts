@@ -27,9 +27,9 @@ export interface SegmentReduceSpec<D extends DTypeName, I extends "i32" | "i64">
   readonly segments: TensorSpec<I>;
   /** How many segments there are. */
   readonly count: Size;
-  /** `"sum"` unless told. */
+  /** `"sum"` by default. */
   readonly combine?: "sum" | "prod" | "min" | "max";
-  /** Whether segments are in order, least first; they are sorted unless told. */
+  /** Whether segments are in order, least first; they are sorted by default. */
   readonly sorted?: boolean;
 }
 

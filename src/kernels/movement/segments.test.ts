@@ -173,7 +173,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const [x, segments] = [tensor(f32, [n, d]), tensor(i32, [n])];
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => segmentReduce({ x: tensor(bool, [n]), segments, count: 3 })],

@@ -16,7 +16,7 @@ import { collapsed, combinations, stateFormat } from "../reduce/combinations.ts"
 import { searchKernel, searchSteps } from "../sort/search-sorted.ts";
 import { sort } from "../sort/sort.ts";
 import type { Step } from "../support/compose.ts";
-import { alignedDimension, alignment, lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import { alignedDimension, alignment, threadsPerBlock, powerOfTwoFrom } from "../support/sizes.ts";
 
 /** How rows are combined; `"set"` keeps the last of them. */
 export type SegmentCombination = "sum" | "prod" | "min" | "max" | "set";
@@ -115,7 +115,7 @@ export function segmentSteps(
 }
 
 /** Elements that a block takes at a time. */
-const span = 4 * lanes;
+const span = 4 * threadsPerBlock;
 
 function windowOf(inner: number): { readonly rows: number; readonly columns: number } {
   const columns = Math.min(span, powerOfTwoFrom(inner));

@@ -115,7 +115,7 @@ export interface SliceSpec<D extends DTypeName> {
   readonly starts: readonly number[];
   /** Elements along each axis. */
   readonly sizes: readonly Size[];
-  /** How far apart elements are along each axis; 1 unless told. */
+  /** How far apart elements are along each axis; 1 by default. */
   readonly steps?: readonly number[];
 }
 
@@ -194,7 +194,7 @@ function wholeNumbersFor(
 export interface ConcatenateSpec<P extends { readonly [name: string]: TensorSpec }> {
   /** Arrays of one format, by name, in their order. */
   readonly parts: P;
-  /** The axis along which they follow each other; the first unless told. */
+  /** The axis along which they follow each other; the first by default. */
   readonly axis?: number;
 }
 
@@ -287,7 +287,7 @@ export interface PadSpec<D extends DTypeName> {
   readonly before: readonly number[];
   /** Elements behind x along each axis. */
   readonly after: readonly number[];
-  /** What they are; 0 unless told. */
+  /** What they are; 0 by default. */
   readonly value?: number | HostValue<D>;
 }
 

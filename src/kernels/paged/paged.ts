@@ -16,7 +16,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { refused, requireFields, requireSettings } from "../support/arguments.ts";
 import type { FormatOf } from "../support/arguments.ts";
-import { registersOfLane } from "../support/sizes.ts";
+import { registersPerThread } from "../support/sizes.ts";
 import { paddedHead } from "./arrays.ts";
 import type { PagedForm } from "./arrays.ts";
 import { attendKernel, costOf, pagedBytes } from "./attend.ts";
@@ -214,10 +214,10 @@ function requirePossible(form: PagedForm, target: Target, location: Location): v
   // Sums, scores, a tile of the cache in 16 bits, and q, which becomes f16 by way of f32 for pages of 8 bits.
   const ofQ = problem.k.dtype.bits === 8 ? rows * d : (rows * d) / 2;
   const held = [rows * e, rows * columns, (columns * Math.max(d, e)) / 2, ofQ];
-  if (Math.max(...held) >= registersOfLane * lanesOfWarp * warps)
+  if (Math.max(...held) >= registersPerThread * lanesOfWarp * warps)
     throw wrong(
       "the warps of pagedAttention have no registers for such tiles",
-      `fewer than ${registersOfLane} words a lane: more warps, fewer rows or fewer columns`,
+      `fewer than ${registersPerThread} words a lane: more warps, fewer rows or fewer columns`,
     );
   const bytes = pagedBytes(form);
   if (bytes > target.sharedMemoryPerBlock)

@@ -33,11 +33,11 @@ export interface PagedAttentionSpec {
   readonly q: GivenArray;
   /** The cache: k of [pages, size, kv, d], v of [pages, size, kv, e]. */
   readonly pages: { readonly k: GivenArray; readonly v: GivenArray };
-  /** [b, most]: the pages of every sequence, in order. i32 unless told. */
+  /** [b, most]: the pages of every sequence, in order. i32 by default. */
   readonly table?: GivenArray<"i32">;
-  /** [b]: tokens of every sequence in the cache, those of q among them. i32 unless told. */
+  /** [b]: tokens of every sequence in the cache, those of q among them. i32 by default. */
   readonly lengths?: GivenArray<"i32">;
-  /** The format of the result; that of q unless told. */
+  /** The format of the result; that of q by default. */
   readonly out?: DType;
   /** Rows see tokens up to their own. */
   readonly causal?: boolean;
@@ -45,7 +45,7 @@ export interface PagedAttentionSpec {
   readonly window?: PagedWindow;
   /** Scores are brought within ±softCap by softCap · tanh(score / softCap). */
   readonly softCap?: number;
-  /** What q · k is multiplied by; 1 / √d unless told. */
+  /** What q · k is multiplied by; 1 / √d by default. */
   readonly scale?: number;
   /** What the numbers of the cache are multiplied by, [kv] of f32 each: inputs `kScale` and `vScale`. */
   readonly scales?: boolean;

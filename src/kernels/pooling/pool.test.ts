@@ -180,7 +180,7 @@ test.each(["simulator", "emulator"] as const)(
   },
 );
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const x = tensor(f32, [2, 8, 8, 4]);
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => pool({ x: tensor(bool, [2, 8, 4]), kind: "max", window: 2 })],

@@ -28,7 +28,13 @@ import {
   requiredArray,
 } from "../support/arguments.ts";
 import type { Fields } from "../support/arguments.ts";
-import { alignment, laidOut, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import {
+  alignment,
+  laidOut,
+  threadsPerBlock,
+  powerOfTwoFrom,
+  widestAccess,
+} from "../support/sizes.ts";
 import type { FiveExtents } from "../convolution/windows.ts";
 import { poolBackwardKernel, poolKernel } from "./pool-kernels.ts";
 import type { PoolForm } from "./pool-kernels.ts";
@@ -41,15 +47,15 @@ export interface PoolSpec<X extends DTypeName> {
   readonly kind: "max" | "average";
   /** Elements of a window: a number, or one for each spatial axis. */
   readonly window: PerAxis<number>;
-  /** Where channels stand; `"last"` unless told, or `"first"` for [n, c, …]. */
+  /** Where channels stand; `"last"` by default, or `"first"` for [n, c, …]. */
   readonly channels?: "last" | "first";
-  /** Steps from one window to the next; as long as the window unless told. */
+  /** Steps from one window to the next; as long as the window by default. */
   readonly strides?: PerAxis<number>;
-  /** Steps from one element of a window to the next; 1 unless told. */
+  /** Steps from one element of a window to the next; 1 by default. */
   readonly dilation?: PerAxis<number>;
-  /** Places around x that no maximum takes; 0 unless told. */
+  /** Places around x that no maximum takes; 0 by default. */
   readonly padding?: PerAxis<number | readonly [before: number, after: number]>;
-  /** Whether averages count places around x, as zeros; they do not unless told. */
+  /** Whether averages count places around x, as zeros; they do not by default. */
   readonly includePadding?: boolean;
 }
 
@@ -316,10 +322,10 @@ function countOf(extents: FiveExtents): number {
   return shapeOf(extents).reduce((all, extent) => all * extent, 1);
 }
 
-/** A lane has as many channels as it accesses at once, and two such pieces. */
+/** A thread has as many channels as it accesses at once, and two such pieces. */
 function choosePool({ bits }: DType, extents: FiveExtents): PoolConfiguration {
   const wide = (8 * widestAccess) / bits;
   const columns = Math.min(powerOfTwoFrom(extents.inner), 8 * wide);
-  const span = lanes * Math.min(wide, Math.max(2, columns)) * 2;
+  const span = threadsPerBlock * Math.min(wide, Math.max(2, columns)) * 2;
   return { columns, places: Math.max(1, span / columns) };
 }

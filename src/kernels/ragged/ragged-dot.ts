@@ -74,9 +74,9 @@ export interface RaggedDotSpec<
   readonly a: GivenArray<A>;
   /** [g, k, n]: a matrix for each group; strides [k · n, 1, k] say that they lie by columns. */
   readonly b: GivenArray<B>;
-  /** [g]: rows of each group. i32 unless told. */
+  /** [g]: rows of each group. i32 by default. */
   readonly groupSizes?: GivenArray<"i32">;
-  /** The format of the result; that of the operands unless told, bf16 of FP8, i32 of integers. */
+  /** The format of the result; that of the operands by default, bf16 of FP8, i32 of integers. */
   readonly out?: DType<Out>;
   /** Further arrays that the epilogue sees: [m], [n] or [m, n]. */
   readonly inputs?: Inputs;

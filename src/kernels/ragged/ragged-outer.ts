@@ -36,9 +36,9 @@ export interface RaggedOuterSpec<A extends DTypeName, B extends DTypeName, Out e
   readonly a: GivenArray<A>;
   /** [m, n]: rows of all groups, in the order of those of a. */
   readonly b: GivenArray<B>;
-  /** [g]: rows of each group. i32 unless told. */
+  /** [g]: rows of each group. i32 by default. */
   readonly groupSizes?: GivenArray<"i32">;
-  /** The format of the result; that of the operands unless told, bf16 of FP8, i32 of integers. */
+  /** The format of the result; that of the operands by default, bf16 of FP8, i32 of integers. */
   readonly out?: DType<Out>;
   /** How f32 is multiplied; for f32 alone, and always said. */
   readonly precision?: MatmulPrecision;

@@ -32,7 +32,7 @@ import {
   requireRows,
 } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
-import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import { laidOut, threadsPerBlock, powerOfTwoFrom } from "../support/sizes.ts";
 import { givenGenerator, keyIn, keyOf } from "./keys.ts";
 import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";
 
@@ -141,7 +141,7 @@ function shuffleSteps(
   return [drawn, order];
 }
 
-const span = 8 * lanes;
+const span = 8 * threadsPerBlock;
 
 /** The bits that a round sorts by: of the second key of a split, whose first key is split in the next round. */
 function sortBitsKernel(generator: KeyGenerator, round: number): KernelDefinition {
@@ -177,7 +177,7 @@ export type CategoricalOperation<X extends DTypeName> = Operation<
 >;
 
 /** Elements of a row that a block has at a time. */
-const mostColumns = 8 * lanes;
+const mostColumns = 8 * threadsPerBlock;
 
 /** A place in each row, with the probabilities of a softmax of its logits. */
 export function categorical<X extends FloatName>(

@@ -12,7 +12,7 @@ export type KeySpec = { readonly key: TensorSpec<"u32"> };
 export type KeyGenerator = "threefry" | "rbg";
 
 export interface GeneratorSpec {
-  /** What the key is one of; `threefry` unless told. */
+  /** What the key is one of; `threefry` by default. */
   readonly generator?: KeyGenerator;
 }
 

@@ -273,7 +273,7 @@ function erf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * sum;
 }
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => random.bits({ out: i32 as never })],
     ["TW9901", () => random.uniform({ out: i32 as never })],

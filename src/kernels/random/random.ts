@@ -59,7 +59,7 @@ interface Drawing {
   readonly out: TensorSpec;
   readonly generator: KeyGenerator;
   readonly x?: TensorSpec;
-  /** Elements that a lane draws at most, 16 unless told: more where instructions bound it, fewer where it waits for what it loads. */
+  /** Elements that a lane draws at most, 16 by default: more where instructions bound it, fewer where it waits for what it loads. */
   readonly perLane?: number;
 }
 
@@ -75,9 +75,9 @@ const floats = [dtypes.f32, dtypes.f64, dtypes.bf16, dtypes.f16];
 
 /** What `random.uniform` is made for. */
 export interface UniformSpec<Out extends FloatName> extends OutSpec<Out> {
-  /** 0 unless told. */
+  /** 0 by default. */
   readonly low?: number;
-  /** 1 unless told. */
+  /** 1 by default. */
   readonly high?: number;
 }
 

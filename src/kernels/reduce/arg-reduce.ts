@@ -22,7 +22,7 @@ export interface ArgReduceSpec<X extends DTypeName> {
   readonly x: GivenArray<X>;
   /** Whether the least or the greatest element is looked for. */
   readonly find: "min" | "max";
-  /** The last unless told. */
+  /** The last by default. */
   readonly axis?: number;
   /** Whether the axis stays, with extent 1. */
   readonly keepDims?: boolean;

@@ -1,10 +1,10 @@
 /**
  * The kernels of histograms. Counts are whole numbers, which may be added in any order: a block counts in shared memory what it meets, and adds its
  * counts to the result; where bins are too many for that, every element is added to the result itself. Sums of weights are not whole, so
- * that each lane of a block, which is a single warp, has bins of its own and adds in order; then lanes, then blocks are added:
+ * that each thread of a block, which is a single warp, has bins of its own and adds in order; then threads, then blocks are added:
  *
- *   lane 0    element 0, 32, 64, …      its own bins   ┐
- *   lane 1    element 1, 33, 65, …      its own bins   ├ a block's bins, added lane by lane ──▶ parts[block] ──▶ out
+ *   thread 0    element 0, 32, 64, …      its own bins   ┐
+ *   thread 1    element 1, 33, 65, …      its own bins   ├ a block's bins, added thread by thread ──▶ parts[block] ──▶ out
  *   …                                                  ┘
  */
 import { dtypes } from "../../formats/dtype.ts";
@@ -24,7 +24,7 @@ import {
 } from "../../lang/index.ts";
 import type { TensorSpec, KernelDefinition, Ref } from "../../lang/index.ts";
 import { computed } from "../support/numbers.ts";
-import { lanes, powerOfTwoFrom } from "../support/sizes.ts";
+import { threadsPerBlock, powerOfTwoFrom } from "../support/sizes.ts";
 import type { Binning } from "./binning.ts";
 
 const { i32 } = dtypes;
@@ -38,7 +38,7 @@ export interface HistogramForm {
 }
 
 /** Elements that a block takes at a time. */
-export const span = 8 * lanes;
+export const span = 8 * threadsPerBlock;
 
 /** Bins that a block has room for. */
 export const mostShared = 8192;
@@ -77,13 +77,13 @@ export function countKernel(form: HistogramForm): KernelDefinition {
   ) as unknown as KernelDefinition;
 }
 
-/** Elements of a lane at a time. */
+/** Elements of a thread at a time. */
 const items = 8;
 
 /** Elements that a block of weights takes at a time. */
 export const weighedSpan = 32 * items;
 
-/** Bytes of shared memory for the bins of a block's lanes. */
+/** Bytes of shared memory for the bins of a block's threads. */
 const mostBytes = 2 ** 17;
 
 /** Bins of weights that a block has room for, 32 times. */
@@ -147,7 +147,7 @@ export function binKernel(form: HistogramForm): KernelDefinition {
 }
 
 /** Edges that a block finds. */
-const edgesEach = 8 * lanes;
+const edgesEach = 8 * threadsPerBlock;
 
 /**
  * Arrays: the least and the greatest element [1], and edges [bins + 1], all as far apart. As in NumPy, elements that are all equal are

@@ -207,7 +207,7 @@ test("elements without end have no range", async () => {
   }
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => histogram({ x: bool as never, bins: 3, low: 0, high: 1 })],
     ["TW9901", () => histogram({ x: i4, bins: 3 })],

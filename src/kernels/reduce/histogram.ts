@@ -37,7 +37,7 @@ import type { HistogramConfiguration } from "./histogram-steps.ts";
 interface OfElements<X extends DTypeName, W extends FloatName> {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
-  /** What each element counts, of x's shape; 1 unless told. */
+  /** What each element counts, of x's shape; 1 by default. */
   readonly weights?: GivenArray<W>;
 }
 

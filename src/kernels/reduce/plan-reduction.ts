@@ -8,7 +8,7 @@
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
-import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import { threadsPerBlock, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { reduceKernel } from "./reduce-kernel.ts";
@@ -17,7 +17,7 @@ import { ofStates, stateName, unfinished } from "./reducer.ts";
 import type { Reducer } from "./reducer.ts";
 
 /**
- * Bytes that a lane has in flight: of columns more, since fewer blocks are given them, where registers hold the states of so many
+ * Bytes that a thread has in flight: of columns more, since fewer blocks are given them, where registers hold the states of so many
  * elements.
  */
 const [bytesOfRows, bytesOfColumns, wordsOfStates] = [64, 128, 64] as const;
@@ -187,7 +187,7 @@ export function chooseReduction(
   const words = (bytesOfColumns / Math.max(...bytes)) * (stateBits(reducer) / 32);
   const inFlight = isReduced || words > wordsOfStates ? bytesOfRows : bytesOfColumns;
   const each = Math.max(widestAccess / Math.min(...bytes), inFlight / Math.max(...bytes), 1);
-  const span = each * lanes;
+  const span = each * threadsPerBlock;
   const width = powerOfTwoFrom(axes[last]?.extent ?? 1);
   const columns = Math.min(isReduced ? span : keptColumns, width);
   const other = axes.findLastIndex(({ reduced }) => reduced !== isReduced);

@@ -1,6 +1,6 @@
 /**
  * The kernel of a reduction over any axes. A block has a window of two axes, goes through all reduced ones, and merges
- * what it meets in place; only at its end lanes talk to each other:
+ * what it meets in place; only at its end threads talk to each other:
  *
  *   sum over columns, [m, n] → [m]     window 4 × 2048   grid over m     loop over n       collapse along columns
  *   sum over rows,    [m, n] → [n]     window 32 × 256   grid over n     loop over m       collapse along rows
@@ -11,10 +11,10 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import { tensor, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { TensorSpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
-import { alignment, lanes, widestAccess } from "../support/sizes.ts";
+import { alignment, threadsPerBlock, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
-import { LaneRuns } from "./vectorized-layout.ts";
+import { VectorizedLayout } from "./vectorized-layout.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
 
 export interface ReduceArray {
@@ -111,23 +111,23 @@ class ReduceBody {
     this.#store(starts, this.#reducer.finish(collapsed));
   }
 
-  /** How lanes go through runs, where neighbours are what is reduced and lanes have several of them. */
-  #runs(loops: readonly number[]): LaneRuns | undefined {
+  /** How threads go through runs, where neighbours are what is reduced and threads have several of them. */
+  #runs(loops: readonly number[]): VectorizedLayout | undefined {
     const { form } = this.#shape;
     const [rows = 1, columns = 1] = this.#tileShape();
     const bits = this.#arrays[0]?.dtype.bits ?? 32;
     const isAlong = loops.length === 1 && loops[0] === form.axes.length - 1;
     const isNear = form.axes.at(-1)?.strides[0] === 1;
-    const each = (rows * columns) / lanes;
+    const each = (rows * columns) / threadsPerBlock;
     if (this.#reducer.runs === undefined || !isAlong || !isNear || bits < 8) return undefined;
-    if (each < 2 || rows > lanes) return undefined;
+    if (each < 2 || rows > threadsPerBlock) return undefined;
     // Neighbours as wide as memory is accessed, wherever rows begin.
     const leads = form.axes.slice(0, -1).flatMap(({ strides }) => strides[0] || []);
     const widest = Math.min((8 * widestAccess) / bits, ...leads.map(alignment));
-    return new LaneRuns(rows, columns, widest);
+    return new VectorizedLayout(rows, columns, widest);
   }
 
-  #throughRuns(shape: LaneRuns, starts: readonly Index[]): ReduceTiles {
+  #throughRuns(shape: VectorizedLayout, starts: readonly Index[]): ReduceTiles {
     const { runs } = this.#reducer;
     if (runs === undefined) throw new Error("there are runs");
     const { form, exact, configuration } = this.#shape;
@@ -137,7 +137,7 @@ class ReduceBody {
     const extent = form.extents[axis] ?? 1;
     const identity = Object.entries(runs.kept).map(([name, { dtype, identity: value, per }]) => [
       name,
-      full(dtype, [lanes, per === "lane" ? 1 : shape.each], value),
+      full(dtype, [threadsPerBlock, per === "lane" ? 1 : shape.each], value),
     ]);
     const steps = cdiv(extent, columns);
     const share = cdiv(extent, columns * parts);
@@ -149,7 +149,7 @@ class ReduceBody {
       const tiles = this.#arrays.flatMap(({ name, role }, position) => {
         if (role === "output") return [];
         const ref = form.window(this.#argument[name] as Ref, position, place, window);
-        const tile = shape.byLanes(this.#read(ref, position).reshape(this.#tileShape()));
+        const tile = shape.byThreads(this.#read(ref, position).reshape(this.#tileShape()));
         if (exact[axis] === true) return [[name, tile]];
         const isWithin = shape.positions(step).lt(extent as never);
         const nothing = full(tile.dtype, [1, 1], runs.beyond);

@@ -166,7 +166,7 @@ test("few long rows are split, under many schedules", async () => {
   }
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const good = {
     inputs: { x: f32 },
     load: ({ x }: { readonly x: never }) => ({ sum: x }),

@@ -20,7 +20,7 @@ import { broadcastShape } from "../elementwise/map.ts";
 import { givenAxes, requireFields } from "../support/arguments.ts";
 import type { FormatOf } from "../support/arguments.ts";
 import { combinedAlong, givenInputs, resultsOf, stateOf, underFreeNames } from "./user-combiner.ts";
-import type { GivenCombination } from "./user-combiner.ts";
+import type { UserCombiner } from "./user-combiner.ts";
 import { reducing, reduceNames } from "./reduce.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";
@@ -34,7 +34,7 @@ export interface ReduceWithSpec<
 > {
   /** Arrays that broadcast to one shape; a format is an array of n elements. */
   readonly inputs: Inputs;
-  /** One axis or several that disappear; all of them unless told. */
+  /** One axis or several that disappear; all of them by default. */
   readonly axis?: number | readonly number[];
   /** Whether reduced axes stay, with extent 1. */
   readonly keepDims?: boolean;
@@ -48,7 +48,7 @@ export interface ReduceWithSpec<
   readonly combine: (left: NoInfer<State>, right: NoInfer<State>) => NoInfer<State>;
   /** A number for each part of the state: what changes nothing. */
   readonly identity: { readonly [N in keyof NoInfer<State>]: HostValue };
-  /** Results, from the state of all elements; the state itself unless told. */
+  /** Results, from the state of all elements; the state itself by default. */
   readonly finish?: (state: NoInfer<State>) => Results;
 }
 
@@ -84,7 +84,7 @@ export function reduceWith<
   return reduction(spec as never, location) as unknown as ReduceWithOperation<Inputs, Results>;
 }
 
-interface AnySpec extends GivenCombination {
+interface AnySpec extends UserCombiner {
   readonly axis?: number | readonly number[];
   readonly keepDims?: boolean;
 }

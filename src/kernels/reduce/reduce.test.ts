@@ -283,10 +283,12 @@ test("nothing is the identity", async () => {
   device.dispose();
 });
 
-const queuedScan = (columns: number, queue: { slots: number; slack: number }) =>
-  scan({ x: f32, configuration: { rows: 1, columns, workers: 4, queue } }).kernels({ n: 1 << 20 });
+const pipelinedScan = (columns: number, pipeline: { stages: number; lookahead: number }) =>
+  scan({ x: f32, configuration: { rows: 1, columns, workers: 4, pipeline } }).kernels({
+    n: 1 << 20,
+  });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => reduce({ x: f8e4m3fn })],
     ["TW9901", () => reduce({ x: f32, combine: "xor" })],
@@ -309,8 +311,8 @@ test("mistakes are told", () => {
       "TW9904",
       () => scan({ x: f32, configuration: { rows: 4, columns: 512, workers: 1 } }).plan({ n: 9 }),
     ],
-    ["TW9904", () => queuedScan(16_384, { slots: 3, slack: 1 })],
-    ["TW9904", () => queuedScan(8192, { slots: 8, slack: 1 })],
+    ["TW9904", () => pipelinedScan(16_384, { stages: 3, lookahead: 1 })],
+    ["TW9904", () => pipelinedScan(8192, { stages: 8, lookahead: 1 })],
     ["TW1033", () => scan({ x: f32, axes: [0] } as never)],
     ["TW1033", () => argReduce({ x: f32, find: "min", axes: [0] } as never)],
   ];

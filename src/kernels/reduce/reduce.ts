@@ -16,7 +16,7 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import { broadcastShape } from "../elementwise/map.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
-import { GivenNames } from "../support/reserved-names.ts";
+import { ReservedNames } from "../support/reserved-names.ts";
 import { givenArray, givenAxes, refused, requireFields } from "../support/arguments.ts";
 import type { Fields, FormatOf, GivenArray } from "../support/arguments.ts";
 import { collapsed, combinations, stateFormat } from "./combinations.ts";
@@ -39,15 +39,15 @@ export interface ReduceSpec<
 > {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
-  /** One axis or several that disappear; all of them unless told. */
+  /** One axis or several that disappear; all of them by default. */
   readonly axis?: number | readonly number[];
-  /** `"sum"` unless told. */
+  /** `"sum"` by default. */
   readonly combine?: Combination;
   /** Whether reduced axes stay, with extent 1. */
   readonly keepDims?: boolean;
   /** Further arrays for `load`, which broadcast to x. */
   readonly inputs?: Inputs;
-  /** What is reduced, from x and the inputs, element by element; x itself unless told. */
+  /** What is reduced, from x and the inputs, element by element; x itself by default. */
   readonly load?: (
     tiles: { readonly x: Tile<X> } & {
       readonly [N in keyof Inputs]: Tile<FormatOf<Inputs[N]>>;
@@ -55,7 +55,7 @@ export interface ReduceSpec<
   ) => Tile<Loaded>;
   /** What is done with results before they are stored, in the format that is combined in. */
   readonly epilogue?: (result: Tile<"f32">) => Tile;
-  /** The format of the result; that of what is reduced unless told, i32 of sums of shorter integers. */
+  /** The format of the result; that of what is reduced by default, i32 of sums of shorter integers. */
   readonly out?: DType<Out>;
 }
 
@@ -132,7 +132,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
       );
     specs[name] = givenArray(name, "reduce", given, [dim("n")], location);
   }
-  const names = GivenNames.of(Object.keys(inputs), reduceNames);
+  const names = ReservedNames.of(Object.keys(inputs), reduceNames);
   if (names !== undefined) {
     const load = spec.load && (names.around(spec.load as never) as unknown as AnySpec["load"]);
     const inside = { ...spec, inputs: names.inside(inputs), ...(load !== undefined && { load }) };
@@ -213,7 +213,7 @@ function tracedFormat(
   return given;
 }
 
-/** What the result has unless told. */
+/** What the result has by default. */
 function usualFormat(dtype: DType, combine: Combination): DType {
   const isShort = isInteger(dtype) && dtype.bits < 32 && (combine === "sum" || combine === "prod");
   return isShort ? dtypes.i32 : dtype;

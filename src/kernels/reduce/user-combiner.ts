@@ -12,13 +12,13 @@ import type { TensorSpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
-import { GivenNames } from "../support/reserved-names.ts";
+import { ReservedNames } from "../support/reserved-names.ts";
 import { givenArray, refused } from "../support/arguments.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceTiles, StatePart } from "./reducer.ts";
 
 /** What a user gives, without the types of its tiles. */
-export interface GivenCombination {
+export interface UserCombiner {
   readonly inputs: ReduceInputs;
   readonly load: (tiles: ReduceTiles) => ReduceTiles;
   readonly combine: (left: ReduceTiles, right: ReduceTiles) => ReduceTiles;
@@ -49,7 +49,7 @@ function requireParts(
 /** The arrays that are combined; a format is one of n elements. */
 export function givenInputs(
   of: string,
-  spec: GivenCombination,
+  spec: UserCombiner,
   location: Location,
 ): { readonly [name: string]: TensorSpec } {
   requireParts(of, spec as never, location);
@@ -69,7 +69,7 @@ export function givenInputs(
 /** The formats of the state, as `load` gives them, with what changes nothing; `combine` has to keep them. */
 export function stateOf(
   of: string,
-  { load, combine, identity }: GivenCombination,
+  { load, combine, identity }: UserCombiner,
   specs: { readonly [name: string]: TensorSpec },
   hasIndex: boolean,
   location: Location,
@@ -159,13 +159,13 @@ export function resultsOf(
 }
 
 /** The same under names that kernels leave free; undefined where all names can stay. */
-export function underFreeNames<S extends GivenCombination>(
+export function underFreeNames<S extends UserCombiner>(
   spec: S,
   given: readonly object[],
   taken: RegExp,
   make: (spec: S) => Operation,
 ): Operation | undefined {
-  const names = GivenNames.of(
+  const names = ReservedNames.of(
     given.flatMap((each) => Object.keys(each)),
     taken,
   );
@@ -186,10 +186,10 @@ export function underFreeNames<S extends GivenCombination>(
 /** A state as the list of tiles that the language combines, and back. */
 class ListedState {
   readonly #names: readonly string[];
-  readonly #combine: GivenCombination["combine"];
+  readonly #combine: UserCombiner["combine"];
   readonly identity: readonly HostValue[];
 
-  constructor(state: { readonly [name: string]: StatePart }, combine: GivenCombination["combine"]) {
+  constructor(state: { readonly [name: string]: StatePart }, combine: UserCombiner["combine"]) {
     this.#names = Object.keys(state);
     this.#combine = combine;
     this.identity = this.#names.map((name) => state[name]?.identity ?? 0);
@@ -214,7 +214,7 @@ export function combinedAlong(
   tiles: ReduceTiles,
   axis: number,
   state: { readonly [name: string]: StatePart },
-  combine: GivenCombination["combine"],
+  combine: UserCombiner["combine"],
 ): ReduceTiles {
   const list = new ListedState(state, combine);
   const options = { axis, identity: list.identity, keepDims: true };
@@ -227,7 +227,7 @@ export function runningAlong(
   axis: number,
   reverse: boolean,
   state: { readonly [name: string]: StatePart },
-  combine: GivenCombination["combine"],
+  combine: UserCombiner["combine"],
 ): ReduceTiles {
   const list = new ListedState(state, combine);
   const options = { axis, identity: list.identity, reverse };

@@ -204,7 +204,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => quantize({ x: f32, out: bf16 as never })],
     ["TW9901", () => quantize({ x: i8 as never, out: i8 })],

@@ -1,6 +1,5 @@
 /**
- * Cross-entropy of logits and labels, with the gradient in the same pass: a row is read once, and where its gradient is
- * wanted, written once.
+ * Cross-entropy of logits and labels, with the gradient in the same pass: a row is read once, and its gradient written once.
  *
  *   loss        log Σ exp(x) − x[label]
  *   gradient    (softmax(x) − [column = label]) · dLoss
@@ -22,7 +21,7 @@ import {
 import type { Fields, FormatOf, GivenArray } from "../support/arguments.ts";
 import { computeFormat, computed, powersBeneath, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
-import type { Piece, RowArray, RowOp, RowPart, Statistics } from "./row-op.ts";
+import type { Piece, RowArray, RowOp, LoadedPiece, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
 import { exponentialSums, finite, inRow } from "./softmax.ts";
 
@@ -68,7 +67,7 @@ const fields: Fields = {
   ignored: "number",
 };
 
-/** Labels are held against the number of classes, which f32 holds up to here. */
+/** Labels are compared with the number of classes in f32, which is exact up to here. */
 const mostClasses = 2 ** 24;
 
 /** The loss of every row, and its gradient. A label outside the classes stops the kernel, unless it is the ignored one. */
@@ -114,7 +113,7 @@ export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEn
         if (classes > 0 && classes <= mostClasses) return;
         throw refused(
           "TW9902",
-          `${name} cannot tell its classes`,
+          `${name} cannot count its classes`,
           `1 to ${mostClasses} classes`,
           String(classes),
           location,
@@ -149,14 +148,14 @@ function crossEntropyOp(
   /** The value, or 0 for rows whose label is ignored. */
   const counted = (value: Tile<"f32">, labels: Tile | undefined): Tile<"f32"> =>
     ignored === undefined ? value : labelsOf(labels).ne(ignored).select(value, 0);
-  const together = (parts: readonly RowPart[]): Statistics => {
-    const measured = sums.together(parts);
+  const measureAll = (pieces: readonly LoadedPiece[]): Statistics => {
+    const measured = sums.measureAll(pieces);
     const { shape } = statistic(measured, "sum");
-    const chosen = parts.map(({ tiles, piece }) =>
+    const chosen = pieces.map(({ tiles, piece }) =>
       whereLabel(
         labelsOf(tiles["labels"]),
         piece,
-        // Of elements as they came: those that are computed with need not stay in registers for this.
+        // On elements as loaded, so that their conversions need not stay in registers for this.
         (isLabel) =>
           computed(isLabel.select(tiles["logits"] as Tile, full(dtype, [1, 1], 0)), compute).sum({
             axis: 1,
@@ -171,25 +170,25 @@ function crossEntropyOp(
     name: "cross_entropy",
     arrays,
     compute,
-    heldBytes: 224,
+    registerBytes: 224,
     ...(specs["gradient"] !== undefined && formsWithGradient(dtype)),
     statistics: [...sums.statistics, "chosen"],
-    measure: (tiles, piece) => together([{ tiles, piece }]),
-    // The search for the label parts pieces from each other anyhow.
-    together,
+    measure: (tiles, piece) => measureAll([{ tiles, piece }]),
+    // The search for the label separates pieces anyhow.
+    measureAll,
     merge: (left, right) => ({
       ...sums.merge(left, right),
       chosen: statistic(left, "chosen").add(statistic(right, "chosen")),
     }),
-    join: (pieces) => ({
-      ...sums.join(pieces),
+    mergeAll: (pieces) => ({
+      ...sums.mergeAll(pieces),
       chosen: statistic(pieces, "chosen").sum({ axis: 0, keepDims: true }),
     }),
     results: (tiles, statistics, piece) => {
       const { labels, dLoss } = tiles;
       const high = statistic(statistics, "high");
       const one = full(compute, [1, 1], 1);
-      // As they were measured, so that registers that hold a row need not compute them again.
+      // The same expression as in `measure`, so that values in registers are reused.
       const own = computed(inRow(tiles["logits"], piece), compute);
       const { powers, factor } = powersBeneath(own, finite(high), dtype, dtype);
       const power = powers.mul(factor.div(statistic(statistics, "sum")));
@@ -218,14 +217,14 @@ function crossEntropyOp(
   };
 }
 
-/** The loss alone is computed once an element, and sooner by rows that a block has to itself. */
-function formsWithGradient({ bits }: DType): Pick<RowOp, "isHeavy" | "sharedPieces"> {
-  return { isHeavy: true, ...(bits <= 16 && { sharedPieces: 2 }) };
+/** The loss alone takes one evaluation of each element, and is faster with a block for each row. */
+function formsWithGradient({ bits }: DType): Pick<RowOp, "isRegisterBound" | "cooperativePieces"> {
+  return { isRegisterBound: true, ...(bits <= 16 && { cooperativePieces: 2 }) };
 }
 
 /**
- * What `then` makes of the elements that are labels; of a part of a row in which the label does not lie, what `otherwise` gives, so
- * that of a long row a single piece is searched.
+ * The result of `then` for the piece that contains the label; of `otherwise` for other pieces, so that a long row is searched in a single
+ * piece.
  */
 function whereLabel(
   labels: Tile<"i32">,
@@ -234,8 +233,8 @@ function whereLabel(
   otherwise: () => Tile<"f32">,
 ): Tile<"f32"> {
   const search = (): Tile<"f32"> => then(piece.columns().eq(labels));
-  if (piece.part === undefined) return search();
-  const { from, width } = piece.part;
+  if (piece.range === undefined) return search();
+  const { from, width } = piece.range;
   const label = labels.max();
   return when(label.ge(from).and(label.lt(from.add(width))), search, otherwise);
 }

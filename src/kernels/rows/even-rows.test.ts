@@ -1,4 +1,4 @@
-/** Rows far under a power of two, which lanes share evenly: results against float64, and which rows are divided so. */
+/** Several short rows for a block, divided evenly over its threads: against float64, and when they are chosen. */
 import { describe, expect, test } from "vitest";
 import { bf16, f16, f32, i32 } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
@@ -107,7 +107,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 });
 
-test("rows are divided evenly where many lanes would have no elements, sooner where these would load columns", () => {
+test("rows are divided evenly where many threads would be idle, sooner with per-column inputs", () => {
   const m = 131_072;
   const alone = (n: number) => softmax({ x: bf16 }).plan({ m, n }).configuration;
   expect(alone(1280)).toMatchObject({ rows: 4, columns: 1280 });
@@ -122,7 +122,7 @@ test("rows are divided evenly where many lanes would have no elements, sooner wh
     layerNorm({ x: bf16, ...columns }).plan({ m: rows, n }).configuration;
   expect(moved(896)).toMatchObject({ rows: 8, columns: 896 });
   expect(moved(3584)).toMatchObject({ rows: 2, columns: 3584 });
-  // Nearly all lanes have elements; rows that do not come out even; too few rows; more than registers hold; wide elements.
+  // Nearly all threads are busy; rows that do not divide evenly; too few rows; more than registers hold; wide elements.
   expect(moved(1000)).toMatchObject({ rows: 4, columns: 1024 });
   expect(moved(781)).toMatchObject({ rows: 4, columns: 1024 });
   expect(moved(2304)).toMatchObject({ rows: 1, columns: 3072 });

@@ -1,4 +1,4 @@
-/** Rows that blocks anywhere on the GPU share, who tell each other statistics through memory: against float64, and which rows are. */
+/** The basic row kernel with rows shared by blocks anywhere on the GPU, which exchange statistics through a mailbox: against float64, and when it is chosen. */
 import { describe, expect, test } from "vitest";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
@@ -12,34 +12,39 @@ import { targets } from "../../targets/target.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNormBackward } from "./norm-backward.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
-import type { HeldRowsConfiguration } from "./row-kernel.ts";
-import { planToldRows } from "./row-plan.ts";
+import type { RowKernelConfiguration } from "./row-kernel.ts";
+import { planGridCooperativeRowKernel } from "./row-plan.ts";
 import { logSoftmax, softmax } from "./softmax.ts";
 
 interface Case {
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
-  readonly configuration: HeldRowsConfiguration;
+  readonly configuration: RowKernelConfiguration;
 }
 
-const told = (columns: number, blocks: number, warps: number): HeldRowsConfiguration => ({
-  ...{ rows: 1, columns, blocks, pieces: 1, told: { warps } },
+const cooperative = (columns: number, blocks: number, warps: number): RowKernelConfiguration => ({
+  ...{ rows: 1, columns, blocks, pieces: 1, gridCooperative: { warps } },
 });
 
-const small: Case = { name: "whole parts", rows: 2, columns: 256, configuration: told(128, 2, 1) };
+const small: Case = {
+  name: "whole shares",
+  rows: 2,
+  columns: 256,
+  configuration: cooperative(128, 2, 1),
+};
 
 const cases: readonly Case[] = [
   small,
   {
-    name: "a part that is cut, and a block that has none",
-    ...{ rows: 1, columns: 2 * 128 + 77, configuration: told(128, 4, 2) },
+    name: "a ragged share, and a block with none",
+    ...{ rows: 1, columns: 2 * 128 + 77, configuration: cooperative(128, 4, 2) },
   },
 ];
 
 function check(device: Device, { configuration, ...size }: Case): Promise<void> {
   return checkWeighedSoftmax(device, size, (op, axes, target) =>
-    planToldRows(op, axes, configuration, new Map(), target),
+    planGridCooperativeRowKernel(op, axes, configuration, new Map(), target),
   );
 }
 
@@ -65,7 +70,9 @@ test("a softmax and a norm of a long row on a GPU without clusters", async () =>
   const columns = 17_000;
   const x = randomNumbers(bf16, [1, columns], 1, 2, 1);
   const op = softmax({ x: bf16, out: f32 });
-  expect(op.plan({ m: 1, n: columns }, target).configuration).toMatchObject(told(8192, 4, 16));
+  expect(op.plan({ m: 1, n: columns }, target).configuration).toMatchObject(
+    cooperative(8192, 4, 16),
+  );
   const { out } = await device.run(op, { x: x.array });
   const sum = x.values.reduce((sofar, value) => sofar + Math.exp(value), 0);
   expectClose(
@@ -84,15 +91,15 @@ test("a softmax and a norm of a long row on a GPU without clusters", async () =>
   device.dispose();
 });
 
-test("few long rows are shared by as many blocks as run at once, unless clusters have them soon", () => {
+test("few long rows are shared by as many blocks as are resident at once, unless clusters are as fast", () => {
   const of = (rows: number, columns: number) =>
     layerNorm({ x: bf16, scale: bf16, bias: bf16 }).plan({ m: rows, n: columns }).configuration;
-  expect(of(8, 262_144)).toEqual(told(16_384, 16, 16));
-  expect(of(1, 262_144)).toEqual(told(4096, 64, 16));
-  expect(of(5, 250_000)).toEqual(told(16_384, 16, 16));
-  // As fast by clusters; as many blocks as a cluster has; more than lanes hold.
+  expect(of(8, 262_144)).toEqual(cooperative(16_384, 16, 16));
+  expect(of(1, 262_144)).toEqual(cooperative(4096, 64, 16));
+  expect(of(5, 250_000)).toEqual(cooperative(16_384, 16, 16));
+  // As fast with clusters; no more blocks than a cluster has; more elements than threads hold.
   for (const found of [of(8, 65_536), of(16, 262_144), of(1, 2 ** 22)])
-    expect(found).not.toHaveProperty("told");
+    expect(found).not.toHaveProperty("gridCooperative");
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {

@@ -1,4 +1,4 @@
-/** Long rows that blocks anywhere on the GPU share through queues: every way they are cut, against float64, and which rows are. */
+/** Grid-cooperative rows: every way of dividing them, against float64, and when they are chosen. */
 import { describe, expect, test } from "vitest";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
@@ -10,55 +10,55 @@ import { open } from "../../runtime/open.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { targets } from "../../targets/target.ts";
-import type { ToldQueueConfiguration } from "./choose-pipelined-rows.ts";
+import type { GridCooperativeRowsConfiguration } from "./choose-pipelined-rows.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
 import { logSoftmax, softmax } from "./softmax.ts";
-import { planToldQueue } from "./grid-cooperative-rows.ts";
+import { planGridCooperativeRows } from "./grid-cooperative-rows.ts";
 
 interface Case {
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
-  readonly configuration: ToldQueueConfiguration;
+  readonly configuration: GridCooperativeRowsConfiguration;
 }
 
-const told = (form: {
+const cooperative = (form: {
   readonly columns: number;
   readonly blocks: number;
   readonly workers: number;
-  readonly slots: number;
-  readonly slack: number;
-}): ToldQueueConfiguration => ({ rows: 1, pieces: 1, held: 0, warps: 4, ...form });
+  readonly stages: number;
+  readonly lookahead: number;
+}): GridCooperativeRowsConfiguration => ({ rows: 1, pieces: 1, held: 0, warps: 4, ...form });
 
 const small: Case = {
-  name: "more rows than the queue has places",
+  name: "more rows than stages",
   ...{ rows: 5, columns: 512 },
-  configuration: told({ columns: 256, blocks: 2, workers: 1, slots: 3, slack: 1 }),
+  configuration: cooperative({ columns: 256, blocks: 2, workers: 1, stages: 3, lookahead: 1 }),
 };
 
 const cases: readonly Case[] = [
   small,
   {
-    name: "workers with fewer rows than results are behind, parts that are cut and a block that has none",
+    name: "workers with fewer rows than the lookahead, ragged shares and a block with none",
     ...{ rows: 5, columns: 2 * 256 + 64 },
-    configuration: told({ columns: 256, blocks: 4, workers: 2, slots: 4, slack: 3 }),
+    configuration: cooperative({ columns: 256, blocks: 4, workers: 2, stages: 4, lookahead: 3 }),
   },
   {
-    name: "rows that a block has alone",
+    name: "one block for each row",
     ...{ rows: 7, columns: 192 },
-    configuration: told({ columns: 256, blocks: 1, workers: 2, slots: 3, slack: 2 }),
+    configuration: cooperative({ columns: 256, blocks: 1, workers: 2, stages: 3, lookahead: 2 }),
   },
   {
-    name: "a queue that begins anew out of step with statistics",
+    name: "stages that wrap around out of step with statistics",
     ...{ rows: 19, columns: 768 },
-    configuration: told({ columns: 256, blocks: 3, workers: 2, slots: 5, slack: 2 }),
+    configuration: cooperative({ columns: 256, blocks: 3, workers: 2, stages: 5, lookahead: 2 }),
   },
 ];
 
 function check(device: Device, { configuration, ...size }: Case): Promise<void> {
   return checkWeighedSoftmax(device, size, (op, axes, target) =>
-    planToldQueue(op, axes, configuration, new Map(), target),
+    planGridCooperativeRows(op, axes, configuration, new Map(), target),
   );
 }
 
@@ -77,11 +77,11 @@ test.each(scheduleSeeds)("under schedule %i", async (seed) => {
   device.dispose();
 });
 
-test("many long rows are shared by blocks that have whole pieces, and those of one piece where columns are worth it", () => {
+test("many long rows are shared by blocks with whole pieces, and rows of one piece where per-column inputs are worth it", () => {
   const norm = layerNorm({ x: bf16, scale: bf16, bias: bf16 });
   const of = (m: number, n: number) => norm.plan({ m, n }).configuration;
-  const far = { columns: 8192, slots: 9, slack: 4 };
-  const near = { columns: 8192, slots: 8, slack: 3 };
+  const far = { columns: 8192, stages: 9, lookahead: 4 };
+  const near = { columns: 8192, stages: 8, lookahead: 3 };
   expect(of(512, 262_144)).toMatchObject({ ...far, blocks: 32, workers: 4 });
   expect(of(2048, 65_536)).toMatchObject({ ...far, blocks: 8, workers: 16 });
   expect(of(16_384, 8192)).toMatchObject({ ...near, blocks: 1, workers: 132 });
@@ -91,13 +91,13 @@ test("many long rows are shared by blocks that have whole pieces, and those of o
   expect(softmax({ x: f32 }).plan({ m: 512, n: 131_072 }).configuration).toMatchObject({
     columns: 4096,
     blocks: 32,
-    slack: 4,
+    lookahead: 4,
   });
-  // Fewer rows are worth it where rows are long, or meet columns.
+  // Fewer rows are worth it where rows are long or have per-column inputs.
   expect(share(262_144, 16)).toMatchObject({ ...far, workers: 4 });
   expect(share(131_072, 64)).toMatchObject({ ...far, workers: 8 });
   expect(of(256, 65_536)).toMatchObject({ ...far, workers: 16 });
-  // Too few rows, lanes without elements, more columns than registers hold, a lone piece, a row that 16 warps hold, exact exponentials, a loss alone.
+  // Too few rows, idle threads, more columns than registers hold, a single piece, a row that 16 warps hold, exact exponentials, a loss alone.
   const others = [
     of(240, 65_536),
     of(1000, 32_768),
@@ -114,15 +114,15 @@ test("many long rows are shared by blocks that have whole pieces, and those of o
     softmax({ x: f64 }).plan({ m: 2048, n: 65_536 }).configuration,
     crossEntropy({ logits: bf16 }).plan({ m: 2048, n: 65_536 }).configuration,
   ];
-  for (const found of others) expect(found).not.toHaveProperty("slack");
+  for (const found of others) expect(found).not.toHaveProperty("lookahead");
 });
 
-test("warps never meet while they work: each would wait for the slowest twice a row", () => {
+test("warps never synchronize while they work: each would wait for the slowest twice a row", () => {
   const kernels = softmax({ x: bf16 }).kernels({ m: 512, n: 262_144 });
   const texts = kernels.map(({ kernel }) => printPtx(lower(kernel, targets.sm_90a).module));
-  const meetings = texts.flatMap((text) => text.match(/bar\.sync.*/g) ?? []);
+  const barriers = texts.flatMap((text) => text.match(/bar\.sync.*/g) ?? []);
   const expected = /barriers are ready|warps (begin|have ended)/;
-  expect(meetings.filter((line) => !expected.test(line))).toEqual([]);
+  expect(barriers.filter((line) => !expected.test(line))).toEqual([]);
 });
 
 test.skipIf(!hasPtxas)("no registers are spilled", { timeout: 600_000 }, () => {

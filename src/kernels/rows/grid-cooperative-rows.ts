@@ -1,20 +1,19 @@
 /**
- * Long rows that blocks all over the GPU share: each block has the same columns of every row of its group, a piece of each row, which
- * comes through a queue in shared memory. What belongs to columns stays in registers, and statistics travel while lanes work
- * on other rows, so that nobody waits for them:
+ * Grid-cooperative rows: many long rows, each shared by co-resident blocks anywhere on the GPU. A block has the same columns of every
+ * row of its group, one piece a row. TMA moves pieces through a pipeline in shared memory, per-column inputs stay in registers, and
+ * statistics are exchanged through a mailbox in global memory while threads work on other rows:
  *
- *   lanes      what each has measured of row 6      of row 7       of row 8      …   each as soon as its piece is there
- *              ·                                     results: row 0  row 1         …   each as soon as its statistics are known
- *   a warp     puts together what lanes have measured, and tells all blocks of the row
- *   a warp     hears what all of them have told, and puts it together
- *   a warp     copies the next pieces into places that lanes have read
+ *   work       statistics of my elements: row 6      row 7           row 8        …   each as soon as its piece has arrived
+ *              ·                                      results: row 0  row 1        …   each as soon as its statistics are known
+ *   a warp     merges the statistics of all threads and publishes them
+ *   a warp     receives the statistics of all blocks of the row and merges them
+ *   a warp     loads the next pieces into free stages, by TMA
  *
- * A piece stays in its place of the queue until results are made of it, and lanes read it twice, so that no registers hold it. Each warp
- * has the same share of every piece and never meets the others: where all of them did, before each measurement and each result,
- * softmax of 512 × 262144 took 163 µs instead of 135. A cluster
- * would tell sooner, but is placed within a group of processors, which holds few large ones.
+ * A piece stays in its stage until its results are made. Threads read it twice, so no registers hold it in between. Each warp has
+ * the same share of every piece and never synchronizes with the others: with a barrier before each measurement and each result, softmax of
+ * 512 × 262144 took 163 µs instead of 135. A cluster would exchange statistics faster, but large clusters do not fill the GPU.
  *
- * Every merge has a fixed order, so results repeat bit for bit.
+ * All merges have a fixed order, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
@@ -45,62 +44,64 @@ import type { Target } from "../../targets/target.ts";
 import { fill } from "../elementwise/cast.ts";
 import { composed } from "../support/compose.ts";
 import type { StridedAxis } from "../support/strided.ts";
-import { heardStates, nothingTold, tellWords, toldName } from "../support/mailbox.ts";
+import { receiveAll, nothingReceived, publish, mailboxName } from "../support/mailbox.ts";
 import { isElement } from "./choose-pipelined-rows.ts";
-import type { ToldQueueConfiguration } from "./choose-pipelined-rows.ts";
+import type { GridCooperativeRowsConfiguration } from "./choose-pipelined-rows.ts";
 import {
-  QueueBlock,
+  RowPipeline,
   arraySpec,
   extentsOf,
   ownName,
   queueName,
   statisticName,
 } from "./row-pipeline.ts";
-import type { QueuedForm } from "./row-pipeline.ts";
-import { queuedForm, queuedLaunch } from "./tma-pipelined-rows.ts";
+import type { PipelinedForm } from "./row-pipeline.ts";
+import { pipelinedForm, pipelinedLaunch } from "./tma-pipelined-rows.ts";
 import type { RowOp, RowTiles, Statistics } from "./row-op.ts";
-import { toldShape, toldState } from "./row-statistics.ts";
+import { statisticsMailboxShape, statisticsState } from "./row-statistics.ts";
 
-interface ToldForm extends QueuedForm {
-  readonly configuration: ToldQueueConfiguration;
+interface GridCooperativeForm extends PipelinedForm {
+  readonly configuration: GridCooperativeRowsConfiguration;
 }
 
-/** The rows, after what blocks tell has been cleared. */
-export function planToldQueue(
+/** Clears the mailbox, then launches the rows. */
+export function planGridCooperativeRows(
   op: RowOp,
   axes: readonly StridedAxis[],
-  configuration: ToldQueueConfiguration,
+  configuration: GridCooperativeRowsConfiguration,
   kernels: Map<string, KernelDefinition>,
   target: Target,
-): Planned<ToldQueueConfiguration> {
+): Planned<GridCooperativeRowsConfiguration> {
   const { blocks } = configuration;
-  const queued = queuedForm(op, axes, configuration);
-  // No box is shared by two warps.
+  const queued = pipelinedForm(op, axes, configuration);
+  // A TMA box belongs to one warp.
   const box = Math.min(queued.box, configuration.columns / configuration.warps);
-  const form: ToldForm = { ...queued, configuration, box };
+  const form: GridCooperativeForm = { ...queued, configuration, box };
   const launch = () => {
-    const made = queuedLaunch(form, axes, kernels, () => toldQueueKernel(form));
-    return [{ ...made, arguments: { ...made.arguments, [toldName]: { argument: toldName } } }];
+    const made = pipelinedLaunch(form, axes, kernels, () => gridCooperativeRowsKernel(form));
+    return [
+      { ...made, arguments: { ...made.arguments, [mailboxName]: { argument: mailboxName } } },
+    ];
   };
-  const shape = toldShape(op, [axes[0]?.extent ?? 1], blocks) as readonly number[];
+  const shape = statisticsMailboxShape(op, [axes[0]?.extent ?? 1], blocks) as readonly number[];
   const cleared = {
     operation: fill({ out: tensor(dtypes.u64, shape), value: 0 }) as unknown as Operation,
     dimensions: {},
-    arrays: { out: toldName },
+    arrays: { out: mailboxName },
   };
   const { launches, scratch } = composed([cleared, launch], target);
   return {
     configuration,
     source: "heuristic",
     launches,
-    scratch: { ...scratch, [toldName]: { dtype: dtypes.u64, shape } },
+    scratch: { ...scratch, [mailboxName]: { dtype: dtypes.u64, shape } },
   };
 }
 
-function toldQueueKernel(form: ToldForm): KernelDefinition {
+function gridCooperativeRowsKernel(form: GridCooperativeForm): KernelDefinition {
   const { op, configuration, box } = form;
-  const { blocks, workers, slots, columns, slack } = configuration;
-  const lanes = lanesPerWarp * configuration.warps;
+  const { blocks, workers, stages, columns, lookahead } = configuration;
+  const threads = lanesPerWarp * configuration.warps;
   const named = (role: "input" | "output") =>
     Object.fromEntries(
       op.arrays.flatMap((each, position) =>
@@ -110,27 +111,27 @@ function toldQueueKernel(form: ToldForm): KernelDefinition {
   const elements = op.arrays.filter(isElement);
   const queues = elements.map(({ name, dtype }): readonly [string, ScratchSpec] => [
     queueName(name),
-    smem(dtype, [slots, columns / box, box]),
+    smem(dtype, [stages, columns / box, box]),
   ]);
   const shared = op.statistics.flatMap((name): (readonly [string, ScratchSpec])[] => [
-    [ownName(name), smem(op.compute, [slack + 1, lanes])],
-    [statisticName(name), smem(op.compute, [slack + 1, 1])],
+    [ownName(name), smem(op.compute, [lookahead + 1, threads])],
+    [statisticName(name), smem(op.compute, [lookahead + 1, 1])],
   ]);
   const { height } = extentsOf(form);
   return kernel(
     {
       name: op.name,
-      grid: { worker: workers, part: blocks },
-      ...{ threads: ["work", "serve"], warps: configuration.warps },
+      grid: { worker: workers, rank: blocks },
+      ...{ threads: ["work", "exchange"], warps: configuration.warps },
       inputs: named("input"),
       outputs: named("output"),
-      inouts: { [toldName]: tensor(dtypes.u64, toldShape(op, [height], blocks)) },
+      inouts: { [mailboxName]: tensor(dtypes.u64, statisticsMailboxShape(op, [height], blocks)) },
       scratch: {
         ...Object.fromEntries([...queues, ...shared]),
-        brought: barrier({ count: slots, arrivals: elements.length }),
-        read: barrier({ count: slots, arrivals: configuration.warps }),
-        measured: barrier({ count: slack + 1, arrivals: configuration.warps }),
-        known: barrier({ count: slack + 1, arrivals: 2 }),
+        loaded: barrier({ count: stages, arrivals: elements.length }),
+        released: barrier({ count: stages, arrivals: configuration.warps }),
+        measured: barrier({ count: lookahead + 1, arrivals: configuration.warps }),
+        ready: barrier({ count: lookahead + 1, arrivals: 2 }),
       },
     },
     (given) => {
@@ -140,39 +141,39 @@ function toldQueueKernel(form: ToldForm): KernelDefinition {
       };
       on("work", () => {
         warps((warp) => {
-          new ToldBlock(form, argument, warp).work();
+          new GridCooperativeBlock(form, argument, warp).work();
         });
       });
-      on("serve", () => {
+      on("exchange", () => {
         warps((warp) => {
-          const block = new ToldBlock(form, argument);
-          const serving = [() => block.bring(), () => block.tell(), () => block.hear()];
-          for (const [number, body] of serving.entries()) when(warp.eq(number), body);
+          const block = new GridCooperativeBlock(form, argument);
+          const roles = [() => block.load(), () => block.publish(), () => block.receive()];
+          for (const [number, body] of roles.entries()) when(warp.eq(number), body);
         });
       });
     },
   ) as unknown as KernelDefinition;
 }
 
-/** Where a row is: its place of the queue, and that of its statistics. */
-interface Place {
+/** Where a row is in the pipeline: its stage, and the set of its statistics. */
+interface RowPosition {
   readonly [name: string]: RingPosition;
-  readonly slot: RingPosition;
+  readonly stage: RingPosition;
   readonly set: RingPosition;
 }
 
-/** The body of the kernel: of a warp that works, or of those that serve. */
-class ToldBlock {
-  readonly #form: ToldForm;
+/** The body of the kernel: of a warp that works, or of the warps that load and exchange. */
+class GridCooperativeBlock {
+  readonly #form: GridCooperativeForm;
   readonly #argument: { readonly [name: string]: unknown };
-  readonly #block: QueueBlock;
+  readonly #pipeline: RowPipeline;
   readonly #warp: Scalar<"i32"> | undefined;
-  readonly #part: Scalar<"i32">;
+  readonly #rank: Scalar<"i32">;
   readonly #count: Scalar<"i32">;
-  readonly #turns: Scalar<"i32">;
+  readonly #iterations: Scalar<"i32">;
 
   constructor(
-    form: ToldForm,
+    form: GridCooperativeForm,
     argument: { readonly [name: string]: unknown },
     warp?: Scalar<"i32">,
   ) {
@@ -180,139 +181,153 @@ class ToldBlock {
     this.#form = form;
     this.#argument = argument;
     this.#warp = warp;
-    this.#block = new QueueBlock(form, argument, warp);
-    this.#part = argument["part"] as Scalar<"i32">;
+    this.#pipeline = new RowPipeline(form, argument, warp);
+    this.#rank = argument["rank"] as Scalar<"i32">;
     const { height } = extentsOf(form);
     this.#count = constant(dtypes.i32, 0).add(height as never);
-    this.#turns = this.#count
+    this.#iterations = this.#count
       .sub(argument["worker"] as Scalar<"i32">)
       .add(workers - 1)
       .div(workers);
   }
 
-  get #slots(): ReturnType<typeof ring> {
-    return ring(this.#form.configuration.slots);
+  get #stages(): ReturnType<typeof ring> {
+    return ring(this.#form.configuration.stages);
   }
 
   get #sets(): ReturnType<typeof ring> {
-    return ring(this.#form.configuration.slack + 1);
+    return ring(this.#form.configuration.lookahead + 1);
   }
 
-  #barrier(name: "brought" | "read" | "measured" | "known", { slot }: RingPosition): Barrier {
+  #barrier(name: "loaded" | "released" | "measured" | "ready", { slot }: RingPosition): Barrier {
     return (this.#argument[name] as Barrier).at(slot);
   }
 
-  /** A warp that works: it measures its share of one row, then makes results of an earlier one. */
+  /** A working warp: it measures its share of one row, then makes the results of an earlier one. */
   work(): void {
-    const { slack } = this.#form.configuration;
+    const { lookahead } = this.#form.configuration;
     const zero = constant(dtypes.i32, 0);
-    const kept = this.#block.columnTiles(zero);
-    const first: Place = { slot: this.#slots.start(), set: this.#sets.start() };
-    const next = ({ slot, set }: Place): Place => ({
-      slot: this.#slots.next(slot),
+    const columnTiles = this.#pipeline.columnTiles(zero);
+    const first: RowPosition = { stage: this.#stages.start(), set: this.#sets.start() };
+    const next = ({ stage, set }: RowPosition): RowPosition => ({
+      stage: this.#stages.next(stage),
       set: this.#sets.next(set),
     });
-    // What belongs to a row is asked for a turn before it is needed.
-    const ofRow = (turn: Scalar<"i32">): RowTiles => this.#block.rowTiles(turn, this.#count);
+    // Per-row inputs are loaded an iteration before they are needed.
+    const ofRow = (iteration: Scalar<"i32">): RowTiles =>
+      this.#pipeline.rowTiles(iteration, this.#count);
     const start = { at: first, measured: ofRow(zero) };
     const ahead = loop(
-      { to: this.#turns.minimum(slack), carry: start },
-      (turn, { at, measured }) => {
-        const following = ofRow(turn.add(1));
-        this.#measure(at, { ...measured, ...kept });
+      { to: this.#iterations.minimum(lookahead), carry: start },
+      (iteration, { at, measured }) => {
+        const following = ofRow(iteration.add(1));
+        this.#measure(at, { ...measured, ...columnTiles });
         return { at: next(at), measured: following };
       },
     );
-    loop({ to: this.#turns, carry: { ahead, at: first, made: ofRow(zero) } }, (turn, carry) => {
-      const later = turn.add(slack);
-      const following = { measured: ofRow(later.add(1)), made: ofRow(turn.add(1)) };
-      when(later.lt(this.#turns), () => {
-        this.#measure(carry.ahead.at, { ...carry.ahead.measured, ...kept });
-      });
-      this.#results(turn, carry.at, carry.made, kept);
-      return {
-        ahead: { at: next(carry.ahead.at), measured: following.measured },
-        at: next(carry.at),
-        made: following.made,
-      };
-    });
+    loop(
+      { to: this.#iterations, carry: { ahead, at: first, made: ofRow(zero) } },
+      (iteration, carry) => {
+        const later = iteration.add(lookahead);
+        const following = { measured: ofRow(later.add(1)), made: ofRow(iteration.add(1)) };
+        when(later.lt(this.#iterations), () => {
+          this.#measure(carry.ahead.at, { ...carry.ahead.measured, ...columnTiles });
+        });
+        this.#results(iteration, carry.at, carry.made, columnTiles);
+        return {
+          ahead: { at: next(carry.ahead.at), measured: following.measured },
+          at: next(carry.at),
+          made: following.made,
+        };
+      },
+    );
   }
 
-  /** What each lane measures of what it has of a piece. */
-  #measure(at: Place, beside: RowTiles): void {
+  /** The statistics of the elements of each thread. */
+  #measure(at: RowPosition, beside: RowTiles): void {
     const { op } = this.#form;
-    this.#block.brought(at.slot);
-    const piece = this.#block.piece(constant(dtypes.i32, 0));
-    const own = op.measure({ ...beside, ...this.#block.queuedTiles(at.slot.slot) }, piece);
+    this.#pipeline.waitLoaded(at.stage);
+    const piece = this.#pipeline.piece(constant(dtypes.i32, 0));
+    const own = op.measure({ ...beside, ...this.#pipeline.stageTiles(at.stage.slot) }, piece);
     const first = (this.#warp ?? constant(dtypes.i32, 0)).mul(lanesPerWarp);
     this.#put(ownName, [at.set.slot, slice(first, lanesPerWarp)], own, lanesPerWarp);
     this.#barrier("measured", at.set).arrive();
   }
 
-  #results(turn: Scalar<"i32">, at: Place, ofRow: RowTiles, kept: RowTiles): void {
+  #results(
+    iteration: Scalar<"i32">,
+    at: RowPosition,
+    ofRow: RowTiles,
+    columnTiles: RowTiles,
+  ): void {
     const { op } = this.#form;
     const index = constant(dtypes.i32, 0);
-    const tiles = { ...ofRow, ...kept, ...this.#block.queuedTiles(at.slot.slot) };
-    this.#barrier("known", at.set).wait({ parity: at.set.phase });
+    const tiles = { ...ofRow, ...columnTiles, ...this.#pipeline.stageTiles(at.stage.slot) };
+    this.#barrier("ready", at.set).wait({ parity: at.set.phase });
     const statistics = this.#get(statisticName, at.set, 1);
-    const results = op.results(tiles, statistics, this.#block.piece(index));
+    const results = op.results(tiles, statistics, this.#pipeline.piece(index));
     commitShared();
-    this.#barrier("read", at.slot).arrive();
-    this.#block.storePiece(turn, index, results);
-    this.#block.storeRow(turn, ofRow, statistics);
+    this.#barrier("released", at.stage).arrive();
+    this.#pipeline.storePiece(iteration, index, results);
+    this.#pipeline.storeRow(iteration, ofRow, statistics);
   }
 
-  /** Copies pieces in, the first ones at once and others as places have been read. */
-  bring(): void {
-    const { slots } = this.#form.configuration;
+  /** Loads pieces: the first ones at once, the others as stages are released. */
+  load(): void {
+    const { stages } = this.#form.configuration;
     const index = constant(dtypes.i32, 0);
-    loop({ to: this.#turns.minimum(slots) }, (turn) => {
-      this.#block.bring(turn, index, turn);
+    loop({ to: this.#iterations.minimum(stages) }, (iteration) => {
+      this.#pipeline.load(iteration, index, iteration);
     });
-    loop({ from: slots, to: this.#turns, carry: this.#slots.start() }, (turn, at) => {
-      this.#barrier("read", at).wait({ parity: at.phase });
-      this.#block.bring(turn, index, at.slot);
-      return this.#slots.next(at);
+    loop({ from: stages, to: this.#iterations, carry: this.#stages.start() }, (iteration, at) => {
+      this.#barrier("released", at).wait({ parity: at.phase });
+      this.#pipeline.load(iteration, index, at.slot);
+      return this.#stages.next(at);
     });
   }
 
-  /** Tells what lanes have measured of each row. */
-  tell(): void {
+  /** Publishes the statistics that the threads of this block have of each row. */
+  publish(): void {
     const { op, configuration } = this.#form;
-    loop({ to: this.#turns, carry: this.#sets.start() }, (turn, set) => {
+    loop({ to: this.#iterations, carry: this.#sets.start() }, (iteration, set) => {
       this.#barrier("measured", set).wait({ parity: set.phase });
-      const own = op.join(this.#get(ownName, set, lanesPerWarp * configuration.warps));
-      tellWords(toldState(op), this.#words(turn), this.#part, own);
-      // Lanes may measure into this place again.
-      this.#barrier("known", set).arrive();
+      const own = op.mergeAll(this.#get(ownName, set, lanesPerWarp * configuration.warps));
+      publish(statisticsState(op), this.#mailbox(iteration), this.#rank, own);
+      // Threads may overwrite the set now.
+      this.#barrier("ready", set).arrive();
       return this.#sets.next(set);
     });
   }
 
-  /** Hears the statistics of each row. */
-  hear(): void {
+  /** Receives the statistics of each row. */
+  receive(): void {
     const { op, configuration } = this.#form;
     const { blocks } = configuration;
-    const state = toldState(op);
-    loop({ to: this.#turns, carry: this.#sets.start() }, (turn, set) => {
-      // Nothing can be missed before this block has told its own; and by then lanes have read what was heard in this place last.
+    const state = statisticsState(op);
+    loop({ to: this.#iterations, carry: this.#sets.start() }, (iteration, set) => {
+      // Before this block has published, nothing is delayed by waiting; and by then threads have read the statistics that were here.
       this.#barrier("measured", set).wait({ parity: set.phase });
-      const all = heardStates(state, this.#words(turn), nothingTold(state, blocks));
-      const parts = Object.entries(all).map(([name, tile]) => [
+      const all = receiveAll(state, this.#mailbox(iteration), nothingReceived(state, blocks));
+      const received = Object.entries(all).map(([name, tile]) => [
         name,
         tile.slice([0, 0], [1, blocks]).reshape([blocks, 1]),
       ]);
-      this.#put(statisticName, [set.slot], op.join(Object.fromEntries(parts) as Statistics), 1);
-      this.#barrier("known", set).arrive();
+      this.#put(
+        statisticName,
+        [set.slot],
+        op.mergeAll(Object.fromEntries(received) as Statistics),
+        1,
+      );
+      this.#barrier("ready", set).arrive();
       return this.#sets.next(set);
     });
   }
 
-  #words(turn: Scalar<"i32">): Ref<"u64"> {
-    return (this.#argument[toldName] as Ref<"u64">).at(this.#block.row(turn));
+  #mailbox(iteration: Scalar<"i32">): Ref<"u64"> {
+    return (this.#argument[mailboxName] as Ref<"u64">).at(this.#pipeline.row(iteration));
   }
 
-  /** Statistics of a row in shared memory, by the name that they have there. */
+  /** Stores statistics of a row in shared memory; `named` gives the buffer of each. */
   #put(
     named: (name: string) => string,
     place: readonly WindowIndex[],

@@ -5,8 +5,8 @@
  *   dx = inverseDeviation · (g − mean of g − h · mean of (g · h))
  *   dScale = Σ over rows of dOut · h,   dBias = Σ over rows of dOut
  *
- * One launch gives dx and sums over the rows of each of its blocks, and a second adds these up (persistent-rows.ts). Rows that are too long
- * for registers to hold them with their sums are read twice: for dx, and for the sums. Either way all orders are fixed.
+ * One launch computes dx and the partial sums of each block, and a second one adds these up (persistent-rows.ts). Rows too long for registers
+ * to hold them beside partial sums are read twice: for dx, and for the sums. Either way the order of all sums is fixed.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
@@ -25,14 +25,14 @@ import { computeFormat, computed, joinedSums, statistic } from "../support/numbe
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowArray, RowOp, RowTiles } from "./row-op.ts";
 import { planRows, rowAxes } from "./row-plan.ts";
-import { chooseStreamedRows, planStreamedRows } from "./persistent-rows.ts";
-import type { StreamedRowsConfiguration } from "./persistent-rows.ts";
+import { choosePersistentRows, planPersistentRows } from "./persistent-rows.ts";
+import type { PersistentRowsConfiguration } from "./persistent-rows.ts";
 
 /** What `rmsNormBackward` is made for. */
 export interface NormBackwardSpec {
   /** What was normalised: x, or its sum with the residual. A format is an array of [m, n]. */
   readonly x: GivenArray<FloatName>;
-  /** The gradient to the result; of x's format unless told. */
+  /** The gradient to the result; of x's format by default. */
   readonly dOut?: GivenArray<FloatName>;
   /** The scale that results were multiplied by; its gradient is a result where it is given. */
   readonly scale?: GivenArray<FloatName>;
@@ -72,7 +72,7 @@ export type NormBackwardOperation<S extends NormBackwardSpec, Rows extends strin
 
 /** Rows with their sums in one pass; or rows, then sums over their columns. */
 export type NormBackwardConfiguration =
-  | StreamedRowsConfiguration
+  | PersistentRowsConfiguration
   | { readonly rows: RowConfiguration; readonly columns: ReduceConfiguration | undefined };
 
 /** The gradients of `layerNorm`; inputs `x`, `dOut`, `scale`, and `mean` and `inverseDeviation` of the forward operation. */
@@ -159,8 +159,8 @@ function gradientOperation({ x, inputs, outputs, compute }: Gradients): Operatio
       const axes = rowAxes(problem, dimensions);
       const columnTerms = { names: wanted, terms: sumTerms(wanted, compute) };
       const once =
-        wanted.length > 0 ? chooseStreamedRows(op, columnTerms, axes, target) : undefined;
-      if (once !== undefined) return planStreamedRows(op, columnTerms, axes, once, kernels);
+        wanted.length > 0 ? choosePersistentRows(op, columnTerms, axes, target) : undefined;
+      if (once !== undefined) return planPersistentRows(op, columnTerms, axes, once, kernels);
       const rows = planRows(problem, kernels, dimensions, target);
       const columns = summing?.(dimensions, target, kernels);
       const all = [rows, ...(columns === undefined ? [] : [columns])];
@@ -202,7 +202,7 @@ function gradientOp(
     name,
     arrays,
     compute,
-    heldBytes: 128,
+    registerBytes: 128,
     statistics: names,
     // dOut is 0 beyond the end of rows, which adds nothing.
     measure: (tiles) => {
@@ -214,7 +214,7 @@ function gradientOp(
       Object.fromEntries(
         names.map((own) => [own, statistic(left, own).add(statistic(right, own))]),
       ),
-    join: joinedSums,
+    mergeAll: joinedSums,
     results: (tiles, statistics, piece) => {
       const total = piece.total as Scalar<"f32">;
       const h = normalized(tiles, compute);
@@ -227,7 +227,7 @@ function gradientOp(
   };
 }
 
-/** What is summed over rows, of single elements. */
+/** The terms of the sums over rows. */
 function sumTerms(wanted: readonly string[], compute: DType<"f32">): (tiles: RowTiles) => RowTiles {
   return (tiles) => {
     const dOut = computed(tiles["dOut"], compute);
@@ -238,7 +238,7 @@ function sumTerms(wanted: readonly string[], compute: DType<"f32">): (tiles: Row
   };
 }
 
-/** The sums over rows that are wanted; undefined where there are none. */
+/** The requested sums over rows; undefined if there are none. */
 function columnSums(
   name: string,
   inputs: { readonly [name: string]: TensorSpec },
@@ -251,7 +251,7 @@ function columnSums(
   const withScale = wanted.includes("dScale");
   const used = withScale ? ["x", "dOut", "mean", "inverseDeviation"] : ["dOut"];
   const present = used.filter((own) => own in inputs);
-  // What belongs to rows broadcasts along columns.
+  // Per-row inputs broadcast along columns.
   const specs = Object.fromEntries(
     present.flatMap((own) => {
       const spec = inputs[own];

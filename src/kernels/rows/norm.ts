@@ -4,7 +4,7 @@
  *   layer norm    (h − mean) / sqrt(variance + epsilon) · scale + bias
  *   RMS norm       h         / sqrt(mean of h² + epsilon) · scale
  *
- * Deviations are taken from the mean of what a block holds, and put together by Chan's formula, so that nothing cancels.
+ * Deviations are taken from the mean of a block's elements and merged by Chan's formula, so nothing cancels.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
@@ -35,9 +35,9 @@ export interface NormSpec {
   readonly residual?: GivenArray<FloatName>;
   /** Multiplies results, one number a column. */
   readonly scale?: GivenArray<FloatName>;
-  /** Is added under the root; 1e-5 unless told. */
+  /** Is added under the root; 1e-5 by default. */
   readonly epsilon?: number;
-  /** The format of the result; x's own unless told. */
+  /** The format of the result; x's own by default. */
   readonly out?: DType<FloatName>;
   /** Whether what the gradient needs is a result too: `mean` of layer norm, and `inverseDeviation`. */
   readonly statistics?: boolean;
@@ -109,12 +109,12 @@ const normFields: Fields = {
   statistics: "flag",
 };
 
-/** What tells the two norms apart. */
+/** What differs between the two norms. */
 interface Norm {
   readonly names: readonly string[];
   readonly measure: (h: Tile<"f32">, piece: Piece) => Statistics;
   readonly merge: RowOp["merge"];
-  readonly join: RowOp["join"];
+  readonly mergeAll: RowOp["mergeAll"];
   readonly mean: (statistics: Statistics) => Tile<"f32"> | undefined;
   /** The mean of squared deviations. */
   readonly variance: (statistics: Statistics, total: Scalar<"f32">) => Tile<"f32">;
@@ -141,7 +141,7 @@ const deviations: Norm = {
       squares: statistic(left, "squares").add(statistic(right, "squares")).add(between),
     };
   },
-  join: (pieces) => {
+  mergeAll: (pieces) => {
     const [counts, means] = [statistic(pieces, "count"), statistic(pieces, "mean")];
     const count = counts.sum({ axis: 0, keepDims: true });
     const mean = counts.mul(means).sum({ axis: 0, keepDims: true }).div(count.maximum(1));
@@ -159,7 +159,7 @@ const squares: Norm = {
   merge: (left, right) => ({
     squares: statistic(left, "squares").add(statistic(right, "squares")),
   }),
-  join: joinedSums,
+  mergeAll: joinedSums,
   mean: () => undefined,
   variance: (statistics, total) => statistic(statistics, "squares").div(total),
 };
@@ -229,7 +229,7 @@ const roles: { readonly [name: string]: Pick<RowArray, "role" | "per" | "isLate"
   inverseDeviation: { role: "output", per: "row" },
 };
 
-/** Whether rows are of one array, and meet one of columns that is no wider: 16 warps have registers for two of 16,384 elements. */
+/** Whether there is one input of rows and one per-column input that is no wider: 16 warps then have registers for two rows of 16,384 elements. */
 function isLone(arrays: readonly RowArray[]): boolean {
   const inputs = arrays.filter(({ role }) => role === "input");
   const columns = inputs.filter(({ per }) => per === "column");
@@ -264,13 +264,13 @@ function normOp(
     name: name === "layerNorm" ? "layer_norm" : "rms_norm",
     arrays,
     compute,
-    heldBytes: 128,
-    isHeavy: isLone(arrays),
-    sharedPieces: 1,
+    registerBytes: 128,
+    isRegisterBound: isLone(arrays),
+    cooperativePieces: 1,
     statistics: norm.names,
     measure: (tiles, piece) => norm.measure(computed(input(tiles), compute), piece),
     merge: norm.merge,
-    join: norm.join,
+    mergeAll: norm.mergeAll,
     results: (tiles, statistics, piece) => {
       const h = input(tiles);
       const mean = norm.mean(statistics);

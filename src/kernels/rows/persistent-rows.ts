@@ -1,16 +1,15 @@
 /**
- * Operations on rows by blocks that stay: each goes through many rows, holds one in registers, and has the next one in flight
- * while it works on this. Long rows are shared by the blocks of a cluster, which exchange their statistics; what belongs to
- * columns is loaded once where registers have room for it.
+ * Persistent rows: each block goes through many rows, holds one in registers and has the next one in flight. Long rows are shared by the
+ * blocks of a cluster, which exchange statistics. Per-column inputs are loaded once where registers can hold them.
  *
  *   worker 0    load row 0 · load row 3 · row 0: statistics, results · load row 6 · row 3: statistics, results · …
  *   worker 1    load row 1 · load row 4 · row 1: …
  *
- * An operation may also sum something over all rows, column by column: a worker holds its sums in registers, too, stores them
- * when it is through, and a second launch adds up those of all workers.
+ * An operation may also sum over all rows, column by column (the gradient of a scale): a worker keeps partial sums in registers and
+ * stores them at the end, and a second launch adds up the partial sums of all workers.
  *
- * The number of processors decides which rows a worker has, and everything is merged in one order: results repeat bit for
- * bit on GPUs with as many processors.
+ * The number of processors decides which rows a worker has, and all merges have a fixed order: results repeat bit for bit on GPUs with as
+ * many processors.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -32,33 +31,33 @@ import type { Target } from "../../targets/target.ts";
 import {
   alignedDimension,
   alignment,
-  lanes,
+  threadsPerBlock,
   powerOfTwoFrom,
   widestAccess,
 } from "../support/sizes.ts";
 import { StridedForm, formText, storeWhole } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import type { RowOp, RowTiles } from "./row-op.ts";
-import { exchanged, rowPiece } from "./row-statistics.ts";
+import { exchangeInCluster, rowPiece } from "./row-statistics.ts";
 
-export interface StreamedRowsConfiguration {
-  /** Rows that a worker takes at a time, and columns of each of its blocks; together they hold whole rows. */
+export interface PersistentRowsConfiguration {
+  /** Rows that a worker takes at a time. */
   readonly rows: number;
-  /** Columns of a block. */
+  /** Columns of a block; the blocks of a worker hold whole rows. */
   readonly columns: number;
   /** Blocks of a cluster that share a row. */
   readonly blocks: number;
   /** Pieces of a row that a block holds: all of it. */
   readonly pieces: 1;
-  /** How many times as many rows are in flight. */
+  /** Prefetch distance: iterations whose rows are in flight. */
   readonly ahead: number;
-  /** Whether what belongs to columns stays in registers. */
+  /** Whether per-column inputs stay in registers. */
   readonly keepsColumns: boolean;
   /** Workers that share the rows. */
   readonly workers: number;
 }
 
-/** What is summed over rows, by name: numbers of the format that is computed in, one for every element. */
+/** Sums over rows, by name: their terms for every element, in the compute format. */
 export interface ColumnSums {
   readonly names: readonly string[];
   readonly terms: (tiles: RowTiles) => RowTiles;
@@ -67,22 +66,22 @@ export interface ColumnSums {
 /** Nothing is summed over rows. */
 export const noSums: ColumnSums = { names: [], terms: () => ({}) };
 
-/** Warps of a block: so many that one block keeps a processor busy. */
+/** Warps of a block, of which one keeps a processor busy. */
 const warps = 16;
-/** Registers of a lane for rows and those in flight; for these and what stays: sums, and what belongs to columns. */
+/** Registers of a thread for rows and those in flight; for these, partial sums and per-column inputs. */
 const [rowRegisters, allRegisters] = [96, 84];
-/** Elements of a lane up to which no more blocks share a row. */
+/** Elements of a thread up to which no more blocks share a row. */
 const singleElements = 32;
-/** Processors that clusters of many blocks are sure to find side by side, a multiple of this many. */
+/** Clusters of more than two blocks fill a multiple of this many processors. */
 const groupedProcessors = 8;
 
-/** Undefined where rows are too long for this, or do not lie one after the other. */
-export function chooseStreamedRows(
+/** Undefined where rows are too long, or not contiguous. */
+export function choosePersistentRows(
   { arrays, compute }: RowOp,
   { names }: Pick<ColumnSums, "names">,
   axes: readonly StridedAxis[],
   target: Target,
-): StreamedRowsConfiguration | undefined {
+): PersistentRowsConfiguration | undefined {
   const [lead, column] = axes;
   if (axes.length !== 2 || lead === undefined || column === undefined) return undefined;
   const isByRows = arrays.every(
@@ -97,18 +96,19 @@ export function chooseStreamedRows(
     bits.reduce((sum, each) => sum + each / 32, 0);
   const inputs = bitsOf("element");
   const wide = compute.bits / 32;
-  // As it is computed, and as it is in flight.
+  // An element as it is computed with, and as it is in flight.
   const each = inputs.length * wide + registers(inputs) + names.length * wide;
-  const room = names.length > 0 ? allRegisters : rowRegisters;
-  // What belongs to columns is in registers for a while, too.
+  const registerLimit = names.length > 0 ? allRegisters : rowRegisters;
+  // Per-column inputs are in registers for a while, too.
   const passing = registers(bitsOf("column")) / 2;
-  const most = powerOfTwoFrom(Math.floor(room / (each + (names.length > 0 ? 0 : passing))) + 1) / 2;
+  const most =
+    powerOfTwoFrom(Math.floor(registerLimit / (each + (names.length > 0 ? 0 : passing))) + 1) / 2;
   const span = 32 * warps;
   const isShared = target.features.includes("cluster") && names.length === 0;
   const isHeld = (blocks: number, elements: number): boolean =>
     column.extent <= blocks * span * elements;
   let blocks = 1;
-  // Few rows are shared by more blocks, so that all processors have work.
+  // Few rows are shared by more blocks, so that all processors have context.
   while (
     blocks < (isShared ? target.clusterSize : 1) &&
     (!isHeld(blocks, Math.min(most, singleElements)) ||
@@ -131,14 +131,14 @@ export function chooseStreamedRows(
   return { ...fixed, rows: 1, ahead, workers };
 }
 
-/** Elements of a lane up to which there are registers for two more rows in flight. */
+/** Elements of a thread up to which registers hold two more rows in flight. */
 const fewElements = 16;
-/** Elements of a lane from which few rows are shared by more blocks. */
+/** Elements of a thread from which few rows are shared by more blocks. */
 const leastElements = 8;
 
-/** Where rows are summed one block has a processor, and short rows are taken several at a time. */
+/** With sums over rows a processor has one block, which takes several short rows at a time. */
 function summedRows(count: number, columns: number, most: number, { processors }: Target) {
-  // No more rows at a time than leave something for every processor; statistics of several take registers, too.
+  // No more rows at a time than leave work for every processor; statistics of several take registers, too.
   const share = powerOfTwoFrom(Math.ceil(count / processors));
   const fitting = powerOfTwoFrom(Math.floor(most / 2 / columns) + 1) / 2;
   const rows = Math.max(1, Math.min(fitting, share));
@@ -146,16 +146,16 @@ function summedRows(count: number, columns: number, most: number, { processors }
   return { rows, ahead, workers: Math.min(processors, Math.ceil(count / rows)) };
 }
 
-/** The name of the workers' sums. */
-const partName = (name: string): string => `parts_${name}`;
+/** The name of the partial sums of all workers. */
+const partialsName = (name: string): string => `partials_${name}`;
 
-export function planStreamedRows(
+export function planPersistentRows(
   op: RowOp,
   sums: ColumnSums,
   axes: readonly StridedAxis[],
-  configuration: StreamedRowsConfiguration,
+  configuration: PersistentRowsConfiguration,
   kernels: Map<string, KernelDefinition>,
-): Planned<StreamedRowsConfiguration> {
+): Planned<PersistentRowsConfiguration> {
   const { workers, blocks } = configuration;
   const columns = axes.at(-1)?.extent ?? 1;
   const isWhole = columns === blocks * configuration.columns;
@@ -165,59 +165,59 @@ export function planStreamedRows(
     kernels.set(text, known);
     return known;
   };
-  const parts = { shape: [workers, columns] };
-  const partArguments = sums.names.map((name) => [
-    partName(name),
-    { argument: partName(name), ...parts },
+  const partials = { shape: [workers, columns] };
+  const partialArguments = sums.names.map((name) => [
+    partialsName(name),
+    { argument: partialsName(name), ...partials },
   ]);
   const rows = (): PlannedLaunch => ({
     kernel: made(JSON.stringify([configuration, isWhole]) + formText(axes), () =>
-      streamedRowsKernel(op, sums, form, configuration),
+      persistentRowsKernel(op, sums, form, configuration),
     ),
     arguments: Object.fromEntries([
       ...op.arrays.map(({ name }) => [name, { argument: name, flat: true }]),
-      ...partArguments,
+      ...partialArguments,
     ]) as PlannedLaunch["arguments"],
     dimensions: form.dimensions(),
   });
-  const added = (): PlannedLaunch => ({
+  const reduction = (): PlannedLaunch => ({
     kernel: made(
-      JSON.stringify(["parts", workers, addedColumns(workers, columns), alignment(columns)]),
-      () => addPartsKernel(`${op.name}_sums`, sums, op.compute, workers, columns),
+      JSON.stringify(["partials", workers, partialColumns(workers, columns), alignment(columns)]),
+      () => sumPartialsKernel(`${op.name}_sums`, sums, op.compute, workers, columns),
     ),
     arguments: Object.fromEntries([
-      ...partArguments,
+      ...partialArguments,
       ...sums.names.map((name) => [name, { argument: name }]),
     ]) as PlannedLaunch["arguments"],
   });
   const scratch = Object.fromEntries(
-    sums.names.map((name) => [partName(name), { dtype: op.compute, ...parts }]),
+    sums.names.map((name) => [partialsName(name), { dtype: op.compute, ...partials }]),
   );
-  const launches = () => [rows(), ...(sums.names.length > 0 ? [added()] : [])];
+  const launches = () => [rows(), ...(sums.names.length > 0 ? [reduction()] : [])];
   return { configuration, source: "heuristic", scratch, launches };
 }
 
-/** What a block works with. */
-interface Work {
+/** What the functions of a block share. */
+interface BlockContext {
   readonly op: RowOp;
   readonly form: StridedForm;
-  readonly configuration: StreamedRowsConfiguration;
+  readonly configuration: PersistentRowsConfiguration;
   readonly argument: { readonly [name: string]: unknown };
-  readonly part: Scalar<"i32">;
+  readonly rank: Scalar<"i32">;
 }
 
-/** What a worker has summed, and the rows in flight, the next one first. */
+/** The partial sums of a worker, and the rows in flight, the next one first. */
 interface Carried {
   readonly [name: string]: RowTiles | readonly RowTiles[];
   readonly sums: RowTiles;
   readonly tiles: readonly RowTiles[];
 }
 
-function streamedRowsKernel(
+function persistentRowsKernel(
   op: RowOp,
   sums: ColumnSums,
   form: StridedForm,
-  configuration: StreamedRowsConfiguration,
+  configuration: PersistentRowsConfiguration,
 ): KernelDefinition {
   const { blocks, workers } = configuration;
   const width = form.extents[1] ?? 1;
@@ -227,45 +227,45 @@ function streamedRowsKernel(
         own === role ? [[name, form.spec(position, dtype)]] : [],
       ),
     );
-  const parts = sums.names.map((name): readonly [string, TensorSpec] => [
-    partName(name),
+  const partials = sums.names.map((name): readonly [string, TensorSpec] => [
+    partialsName(name),
     tensor(op.compute, [workers, width]),
   ]);
   return kernel(
     {
       name: op.name,
-      grid: { worker: workers, part: blocks },
-      ...(blocks > 1 && { cluster: { part: blocks } }),
+      grid: { worker: workers, rank: blocks },
+      ...(blocks > 1 && { cluster: { rank: blocks } }),
       warps,
       inputs: named("input"),
-      outputs: { ...named("output"), ...Object.fromEntries(parts) },
-      // Statistics of this row and of the last: those of the last may still be read.
+      outputs: { ...named("output"), ...Object.fromEntries(partials) },
+      // Double-buffered: the statistics of the last row may still be read.
       scratch: blocks > 1 ? { shared: smem(op.compute, [2, op.statistics.length, 1, 1]) } : {},
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };
-      const part = argument["part"] as Scalar<"i32">;
-      runWorker({ op, form, configuration, argument, part }, sums);
+      const rank = argument["rank"] as Scalar<"i32">;
+      runWorker({ op, form, configuration, argument, rank }, sums);
     },
   ) as unknown as KernelDefinition;
 }
 
-function runWorker(work: Work, sums: ColumnSums): void {
-  const { op, form, configuration, argument, part } = work;
+function runWorker(context: BlockContext, sums: ColumnSums): void {
+  const { op, form, configuration, argument, rank } = context;
   const { rows, columns, blocks, ahead, keepsColumns, workers } = configuration;
   const worker = argument["worker"] as Scalar<"i32">;
   const count = constant(dtypes.i32, 0).add(cdiv(form.extents[0] ?? 1, rows) as never);
-  // Past the last rows there is nothing, which is loaded as quickly.
+  // Past the last row nothing is loaded: the bounds exclude it.
   const elements = (step: number, index: Scalar<"i32">): RowTiles =>
     loaded(
-      work,
+      context,
       "element",
       index
         .add(step * workers)
         .minimum(count)
         .mul(rows),
     );
-  const kept = keepsColumns ? loaded(work, "column", 0) : undefined;
+  const kept = keepsColumns ? loaded(context, "column", 0) : undefined;
   const nothing = sums.names.map((name): readonly [string, Tile] => [
     name,
     full(op.compute, [rows, columns], 0),
@@ -274,16 +274,18 @@ function runWorker(work: Work, sums: ColumnSums): void {
   const carry: Carried = { sums: Object.fromEntries(nothing), tiles: first };
   const end = loop({ from: worker, to: count, step: workers, carry }, (index, carried) => {
     const start = index.mul(rows);
-    const ofRows = loaded(work, "row", start);
-    const own = { ...ofRows, ...(kept ?? loaded(work, "column", 0)), ...carried.tiles[0] };
+    const ofRows = loaded(context, "row", start);
+    const own = { ...ofRows, ...(kept ?? loaded(context, "column", 0)), ...carried.tiles[0] };
     const following = elements(ahead, index);
-    const piece = rowPiece(op, form, configuration, part.mul(columns));
+    const piece = rowPiece(op, form, configuration, rank.mul(columns));
     const measured = op.measure(own, piece);
-    const turn = index.div(workers).rem(2);
+    const buffer = index.div(workers).rem(2);
     const statistics =
-      blocks > 1 ? exchanged(op, measured, (argument["shared"] as Ref).at(turn), blocks) : measured;
-    store(work, "element", start, op.results(own, statistics, piece));
-    storeRows(work, start, () => op.rowResults?.(ofRows, statistics, piece.total));
+      blocks > 1
+        ? exchangeInCluster(op, measured, (argument["shared"] as Ref).at(buffer), blocks)
+        : measured;
+    store(context, "element", start, op.results(own, statistics, piece));
+    storeRows(context, start, () => op.rowResults?.(ofRows, statistics, piece.total));
     const terms = sums.terms(own);
     const added = sums.names.map((name): readonly [string, Tile] => [
       name,
@@ -296,21 +298,21 @@ function runWorker(work: Work, sums: ColumnSums): void {
   });
   for (const name of sums.names) {
     const all = end.sums[name] as Tile<"f32">;
-    (argument[partName(name)] as Ref)
+    (argument[partialsName(name)] as Ref)
       .at(slice(worker, 1), slice(0, columns))
       .store(all.sum({ axis: 0, keepDims: true }));
   }
-  // A block stays while others read its statistics.
+  // A block must not exit while others read its statistics.
   if (blocks > 1) clusterSync();
 }
 
 function loaded(
-  { op, form, configuration, argument, part }: Work,
+  { op, form, configuration, argument, rank }: BlockContext,
   per: "element" | "row" | "column",
   start: Index,
 ): RowTiles {
   const sizes = [configuration.rows, configuration.columns];
-  const place = [start, per === "row" ? 0 : part.mul(configuration.columns)];
+  const place = [start, per === "row" ? 0 : rank.mul(configuration.columns)];
   return Object.fromEntries(
     op.arrays.flatMap(({ name, role, per: own }, position) => {
       if (role === "output" || own !== per) return [];
@@ -321,13 +323,13 @@ function loaded(
 }
 
 function store(
-  { op, form, configuration, argument, part }: Work,
+  { op, form, configuration, argument, rank }: BlockContext,
   per: "element" | "row",
   start: Index,
   results: RowTiles,
 ): void {
   const sizes = [configuration.rows, configuration.columns];
-  const place = [start, per === "row" ? 0 : part.mul(configuration.columns)];
+  const place = [start, per === "row" ? 0 : rank.mul(configuration.columns)];
   for (const [position, { name, role, per: own }] of op.arrays.entries()) {
     const result = results[name];
     if (role !== "output" || own !== per || result === undefined) continue;
@@ -336,27 +338,27 @@ function store(
   }
 }
 
-/** What belongs to rows; the first block of a cluster stores it. */
-function storeRows(work: Work, start: Index, make: () => RowTiles | undefined): void {
-  if (work.op.rowResults === undefined) return;
+/** Stores per-row results: the first block of a cluster does. */
+function storeRows(context: BlockContext, start: Index, make: () => RowTiles | undefined): void {
+  if (context.op.rowResults === undefined) return;
   const both = (): void => {
-    store(work, "row", start, make() ?? {});
+    store(context, "row", start, make() ?? {});
   };
-  if (work.configuration.blocks === 1) both();
-  else when(work.part.eq(0), both);
+  if (context.configuration.blocks === 1) both();
+  else when(context.rank.eq(0), both);
 }
 
-/** Elements of a lane of the launch that adds up. */
-const addedPerLane = 64;
+/** Partial sums of a thread of the second launch. */
+const partialsPerThread = 64;
 
-/** Columns of a block of that launch. */
-function addedColumns(workers: number, extent: number): number {
-  const most = (lanes * addedPerLane) / powerOfTwoFrom(workers);
+/** Columns of a block of the second launch. */
+function partialColumns(workers: number, extent: number): number {
+  const most = (threadsPerBlock * partialsPerThread) / powerOfTwoFrom(workers);
   return Math.max(1, Math.min(most, powerOfTwoFrom(extent)));
 }
 
-/** The sums of all workers together, a few columns a block. */
-function addPartsKernel(
+/** Adds up the partial sums of all workers, a few columns a block. */
+function sumPartialsKernel(
   name: string,
   sums: ColumnSums,
   compute: DType,
@@ -365,13 +367,13 @@ function addPartsKernel(
 ): KernelDefinition {
   const width = alignedDimension("width", extent);
   const rows = powerOfTwoFrom(workers);
-  const columns = addedColumns(workers, extent);
+  const columns = partialColumns(workers, extent);
   return kernel(
     {
       name,
       grid: { i: cdiv(width, columns) },
       inputs: Object.fromEntries(
-        sums.names.map((own) => [partName(own), tensor(compute, [workers, width])]),
+        sums.names.map((own) => [partialsName(own), tensor(compute, [workers, width])]),
       ),
       outputs: Object.fromEntries(sums.names.map((own) => [own, tensor(compute, [width])])),
     },
@@ -379,8 +381,8 @@ function addPartsKernel(
       const argument = given as unknown as { readonly [name: string]: unknown };
       const here = slice((argument["i"] as Scalar<"i32">).mul(columns), columns);
       for (const own of sums.names) {
-        const parts = (argument[partName(own)] as Ref).at(slice(0, rows), here).load();
-        (argument[own] as Ref).at(here).store((parts as Tile<"f32">).sum({ axis: 0 }));
+        const partials = (argument[partialsName(own)] as Ref).at(slice(0, rows), here).load();
+        (argument[own] as Ref).at(here).store((partials as Tile<"f32">).sum({ axis: 0 }));
       }
     },
   ) as unknown as KernelDefinition;

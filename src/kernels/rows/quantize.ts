@@ -3,8 +3,8 @@
  *
  *   scale = max |x| / greatest number of the format        out = x / scale, rounded to the format
  *
- * so that out · scale is x again, but for rounding. A row of zeros has scale 0 and stays zeros; other scales are at least 2⁻¹²⁷ (of f64
- * 2⁻¹⁰²³), so that there is a number to multiply by instead of dividing by them.
+ * so that out · scale is x again, up to rounding. A row of zeros has scale 0 and stays zeros; other scales are at least 2⁻¹²⁷ (2⁻¹⁰²³ in
+ * f64), so that they have a reciprocal to multiply by.
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -33,7 +33,7 @@ export interface QuantizeSpec<X extends FloatName, Out extends QuantizedFormat> 
   readonly x: GivenArray<X>;
   /** The format of the result. */
   readonly out: DType<Out>;
-  /** Columns that share a scale; a whole row unless told. */
+  /** Columns that share a scale; a whole row by default. */
   readonly groupSize?: number;
 }
 
@@ -99,7 +99,7 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
 
 function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): RowOp {
   const isInteger = out.kind !== "float";
-  // Beneath this, `most / high` is no finite number: elements would all be the greatest, and zeros NaN.
+  // Below this, `most / high` overflows: elements would saturate, and zeros become NaN.
   const least = most * 2 ** (compute.bits === 64 ? -1023 : -127);
   const reached = (high: Tile<"f32">): Tile<"f32"> =>
     high.gt(0).select(high.maximum(least), high) as Tile<"f32">;
@@ -111,7 +111,7 @@ function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): 
       { name: "scale", dtype: compute, role: "output", per: "row" },
     ],
     compute,
-    heldBytes: 256,
+    registerBytes: 256,
     statistics: ["high"],
     measure: (tiles) => ({
       high: computed(tiles["x"], compute).abs().max({ axis: 1, keepDims: true }),
@@ -119,7 +119,7 @@ function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): 
     merge: (left, right) => ({
       high: statistic(left, "high").maximum(statistic(right, "high")),
     }),
-    join: (pieces) => ({ high: statistic(pieces, "high").max({ axis: 0, keepDims: true }) }),
+    mergeAll: (pieces) => ({ high: statistic(pieces, "high").max({ axis: 0, keepDims: true }) }),
     results: (tiles, statistics) => {
       const high = reached(statistic(statistics, "high"));
       const factor = high.gt(0).select(full(compute, [1, 1], most).div(high), 0);

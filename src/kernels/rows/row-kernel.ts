@@ -1,59 +1,67 @@
 /**
- * The kernel of an operation on rows, in the one form that its configuration says:
+ * The basic row kernel, one block for each group of rows or share of a row:
  *
- *   | rows | blocks | pieces | what a block does                                                              |
- *   |------|--------|--------|--------------------------------------------------------------------------------|
- *   | 16   | 1      | 1      | holds 16 rows in registers                                                     |
- *   | 1    | 1      | 1      | holds a row                                                                    |
- *   | 1    | 8      | 1      | holds an eighth of a row; the blocks of a cluster exchange statistics          |
- *   | 1    | 1, 8   | many   | goes through its part twice, for statistics and for results                    |
- *   | 1    | 32     | 1      | holds its part of a row; blocks anywhere on the GPU tell each other statistics |
+ *   | rows | blocks | pieces | what a block does                                                                      |
+ *   |------|--------|--------|----------------------------------------------------------------------------------------|
+ *   | 16   | 1      | 1      | holds 16 rows in registers                                                             |
+ *   | 1    | 1      | 1      | holds a row                                                                            |
+ *   | 1    | 8      | 1      | holds an eighth of a row; the blocks of a cluster exchange statistics                  |
+ *   | 1    | 1, 8   | many   | loops over its share twice, for statistics and for results                             |
+ *   | 1    | 32     | 1      | holds its share of a row; blocks anywhere on the GPU exchange statistics via a mailbox |
  *
  * Statistics are merged in the order of pieces and blocks, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { tensor, cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
-import { lanes } from "../support/sizes.ts";
+import { threadsPerBlock } from "../support/sizes.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
-import { toldName } from "../support/mailbox.ts";
+import { mailboxName } from "../support/mailbox.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, RowTiles, Statistics } from "./row-op.ts";
-import { exchanged, rowPiece, toldShape, toldStatistics } from "./row-statistics.ts";
-import type { QueuedRowsConfiguration, ToldQueueConfiguration } from "./choose-pipelined-rows.ts";
-import type { StreamedRowsConfiguration } from "./persistent-rows.ts";
+import {
+  exchangeInCluster,
+  rowPiece,
+  statisticsMailboxShape,
+  exchangeThroughMailbox,
+} from "./row-statistics.ts";
+import type {
+  PipelinedRowsConfiguration,
+  GridCooperativeRowsConfiguration,
+} from "./choose-pipelined-rows.ts";
+import type { PersistentRowsConfiguration } from "./persistent-rows.ts";
 
-/** How an operation on rows is done: in one of the forms above, or by blocks that stay (`persistent-rows.ts`). */
+/** The schedule of an operation on rows: the basic kernel, persistent, TMA-pipelined or grid-cooperative. */
 export type RowConfiguration =
-  | HeldRowsConfiguration
-  | StreamedRowsConfiguration
-  | QueuedRowsConfiguration
-  | ToldQueueConfiguration;
+  | RowKernelConfiguration
+  | PersistentRowsConfiguration
+  | PipelinedRowsConfiguration
+  | GridCooperativeRowsConfiguration;
 
-export interface HeldRowsConfiguration {
+export interface RowKernelConfiguration {
   /** Rows of a block. */
   readonly rows: number;
   /** Columns of a piece. */
   readonly columns: number;
-  /** Blocks that share a row: a cluster, or where they are told, any. */
+  /** Blocks that share a row: a cluster, or blocks anywhere on the GPU where it is grid-cooperative. */
   readonly blocks: number;
   /** Pieces that a block goes through. */
   readonly pieces: number;
-  /** Where blocks tell each other statistics through memory: the warps of each. */
-  readonly told?: { readonly warps: number };
-  /** Where a block has more than four warps: these, and the blocks of a processor. */
+  /** Blocks exchange statistics through a mailbox in global memory; the warps of each. */
+  readonly gridCooperative?: { readonly warps: number };
+  /** A block has more than four warps: how many, and the blocks of a processor. */
   readonly wide?: { readonly warps: number; readonly resident: number };
-  /** Where what only results need is loaded with the row: the blocks of a processor. */
+  /** Inputs that only results need are loaded together with the row; the blocks of a processor. */
   readonly early?: { readonly resident: number };
 }
 
 export function rowKernel(
   op: RowOp,
   form: StridedForm,
-  configuration: HeldRowsConfiguration,
+  configuration: RowKernelConfiguration,
 ): KernelDefinition {
-  const { rows, columns, blocks, told, early, wide } = configuration;
+  const { rows, columns, blocks, gridCooperative, early, wide } = configuration;
   const last = form.axes.length - 1;
   const leads = form.axes.slice(0, -1).map((_, axis) => axis);
   const step = (axis: number): number => (axis === last ? columns : axis === last - 1 ? rows : 1);
@@ -66,27 +74,30 @@ export function rowKernel(
   const grid = Object.fromEntries(
     leads.map((axis) => [`block${axis}`, cdiv(form.extents[axis] ?? 1, step(axis))]),
   );
-  const isCluster = blocks > 1 && told === undefined;
+  const isCluster = blocks > 1 && gridCooperative === undefined;
   const numbers = smem(op.compute, [op.statistics.length, 1, 1]);
   return kernel(
     {
       name: op.name,
-      grid: { ...grid, part: blocks },
-      ...(isCluster && { cluster: { part: blocks } }),
+      grid: { ...grid, rank: blocks },
+      ...(isCluster && { cluster: { rank: blocks } }),
       ...(isManyHeld(op, configuration) && { resident: manyBlocks }),
       ...early,
       ...wide,
-      ...(told !== undefined && {
-        warps: told.warps,
+      ...(gridCooperative !== undefined && {
+        warps: gridCooperative.warps,
         inouts: {
-          [toldName]: tensor(dtypes.u64, toldShape(op, form.extents.slice(0, -1), blocks)),
+          [mailboxName]: tensor(
+            dtypes.u64,
+            statisticsMailboxShape(op, form.extents.slice(0, -1), blocks),
+          ),
         },
       }),
       inputs: named("input"),
       outputs: named("output"),
       scratch: {
         ...(blocks > 1 && { shared: numbers }),
-        ...(told !== undefined && { heard: numbers }),
+        ...(gridCooperative !== undefined && { heard: numbers }),
       },
     },
     (given) => {
@@ -95,32 +106,32 @@ export function rowKernel(
       const starts = leads.map((axis) =>
         (argument[`block${axis}`] as Scalar<"i32">).mul(step(axis)),
       );
-      const part = argument["part"] as Scalar<"i32">;
+      const rank = argument["rank"] as Scalar<"i32">;
       const exchange = (own: Statistics): Statistics => {
         if (blocks === 1) return own;
         const shared = argument["shared"] as Ref;
-        if (isCluster) return exchanged(op, own, shared, blocks);
-        const words = (argument[toldName] as Ref<"u64">).at(...starts);
-        const heard = argument["heard"] as Ref;
-        return toldStatistics(op, own, { shared, heard, words, part, blocks });
+        if (isCluster) return exchangeInCluster(op, own, shared, blocks);
+        const mailbox = (argument[mailboxName] as Ref<"u64">).at(...starts);
+        const merged = argument["heard"] as Ref;
+        return exchangeThroughMailbox(op, own, { shared, merged, mailbox, rank, blocks });
       };
-      new RowBody(op, form, configuration, argument, starts).run(part, exchange);
+      new RowBody(op, form, configuration, argument, starts).run(rank, exchange);
       if (isCluster) clusterSync();
     },
   ) as unknown as KernelDefinition;
 }
 
-/** Blocks of a processor whose lanes hold many elements each: while some compute, others load and store. */
+/** Blocks of a processor whose threads hold many elements: while some compute, others load and store. */
 const manyBlocks = 4;
 
-/** Whether lanes hold many elements of one array, all of it so narrow that registers of so many blocks have room for them. */
+/** Whether threads hold many elements of one array, narrow enough for that many blocks. */
 function isManyHeld(
   { arrays }: RowOp,
-  { rows, columns, blocks, pieces }: HeldRowsConfiguration,
+  { rows, columns, blocks, pieces }: RowKernelConfiguration,
 ): boolean {
   const inputs = arrays.filter(({ per, role }) => per === "element" && role === "input");
   const isNarrow = inputs.length === 1 && arrays.every(({ dtype }) => dtype.bits <= 16);
-  const each = (rows * columns) / lanes;
+  const each = (rows * columns) / threadsPerBlock;
   return isNarrow && blocks === 1 && pieces === 1 && each > 32 && each <= 64;
 }
 
@@ -128,7 +139,7 @@ function isManyHeld(
 class RowBody {
   readonly #op: RowOp;
   readonly #form: StridedForm;
-  readonly #configuration: HeldRowsConfiguration;
+  readonly #configuration: RowKernelConfiguration;
   readonly #argument: { readonly [name: string]: unknown };
   readonly #starts: readonly Index[];
   readonly #last: number;
@@ -136,7 +147,7 @@ class RowBody {
   constructor(
     op: RowOp,
     form: StridedForm,
-    configuration: HeldRowsConfiguration,
+    configuration: RowKernelConfiguration,
     argument: { readonly [name: string]: unknown },
     starts: readonly Index[],
   ) {
@@ -148,35 +159,36 @@ class RowBody {
     this.#last = form.axes.length - 1;
   }
 
-  run(part: Scalar<"i32">, exchange: (own: Statistics) => Statistics): void {
-    const { columns, pieces, told, early: asked } = this.#configuration;
+  run(rank: Scalar<"i32">, exchange: (own: Statistics) => Statistics): void {
+    const { columns, pieces, gridCooperative, early: asked } = this.#configuration;
     const own = this.#rowTiles();
     if (pieces > 1) {
-      this.#runLooped(part, own, exchange);
+      this.#runLooped(rank, own, exchange);
       return;
     }
-    const start = part.mul(columns);
+    const start = rank.mul(columns);
     const tiles = { ...own, ...this.#pieceTiles(start) };
-    // A block that is alone on its processor has registers for what comes while others are heard.
-    const early = told === undefined && asked === undefined ? undefined : this.#lateTiles(start);
+    // A block alone on its processor has registers to load these during the exchange.
+    const early =
+      gridCooperative === undefined && asked === undefined ? undefined : this.#lateTiles(start);
     const piece = this.#piece(start);
     const statistics = exchange(this.#op.measure(tiles, piece));
     if (this.#hasResults()) {
       const all = { ...tiles, ...(early ?? this.#lateTiles(start)) };
       this.#storePiece(start, this.#op.results(all, statistics, piece));
     }
-    this.#storeRows(part, own, statistics);
+    this.#storeRows(rank, own, statistics);
   }
 
   #hasResults(): boolean {
     return this.#op.arrays.some(({ role, per }) => role === "output" && per === "element");
   }
 
-  /** Twice through the part: its pieces may not fit in registers, and the second time they come from the cache. */
-  #runLooped(part: Scalar<"i32">, own: RowTiles, exchange: (own: Statistics) => Statistics): void {
+  /** Loops over the share twice: its pieces may not fit in registers, and the second time they come from the cache. */
+  #runLooped(rank: Scalar<"i32">, own: RowTiles, exchange: (own: Statistics) => Statistics): void {
     const { columns, blocks } = this.#configuration;
     const pieces = cdiv(this.#form.extents[this.#last] ?? 1, columns * blocks);
-    const first = part.mul(columns).mul(pieces);
+    const first = rank.mul(columns).mul(pieces);
     const measured = (start: Scalar<"i32">): Statistics =>
       this.#op.measure({ ...own, ...this.#pieceTiles(start) }, this.#piece(start));
     const carry = { ...measured(first) };
@@ -184,7 +196,7 @@ class RowBody {
       this.#op.merge(sofar, measured(first.add(index.mul(columns)))),
     );
     const statistics = exchange(all);
-    this.#storeRows(part, own, statistics);
+    this.#storeRows(rank, own, statistics);
     if (!this.#hasResults()) return;
     loop(pieces, (index) => {
       const start = first.add(index.mul(columns));
@@ -205,7 +217,7 @@ class RowBody {
     };
   }
 
-  /** What only results need. */
+  /** Inputs that only results need. */
   #lateTiles(start: Scalar<"i32">): RowTiles {
     return this.#load("column", [...this.#starts, start], true);
   }
@@ -217,8 +229,7 @@ class RowBody {
       if (!isWanted || array.role === "output") continue;
       const window = this.#window(array.name, position, starts);
       const shape = this.#form.tileShape(position, this.#sizes(), [this.#last - 1, this.#last]);
-      // Rows are read once, yet lines that the cache drops last leave the memory's turns to what is
-      // written: softmax and RMS norms of 8192 columns take 3 % less time.
+      // Rows are read once, yet evict_last is faster: softmax and RMS norms of 8192 columns take 3 % less time.
       const read = per === "element" ? window.load({ evict: "last" }) : window.load();
       tiles[array.name] = read.reshape(shape);
     }
@@ -240,15 +251,15 @@ class RowBody {
     this.#store("element", results, [...this.#starts, start]);
   }
 
-  /** What belongs to rows; the first block of a cluster stores it. */
-  #storeRows(part: Scalar<"i32">, own: RowTiles, statistics: Statistics): void {
+  /** Stores per-row results: the first block of a cluster does. */
+  #storeRows(rank: Scalar<"i32">, own: RowTiles, statistics: Statistics): void {
     const { rowResults } = this.#op;
     if (rowResults === undefined) return;
     const store = (): void => {
       this.#store("row", rowResults(own, statistics, this.#total()), [...this.#starts, 0]);
     };
     if (this.#configuration.blocks === 1) store();
-    else when(part.eq(0), store);
+    else when(rank.eq(0), store);
   }
 
   #store(per: "element" | "row", results: RowTiles, starts: readonly Index[]): void {

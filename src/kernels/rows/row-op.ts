@@ -1,42 +1,42 @@
 /**
- * Operations on rows: a row is read, statistics of it are found, and results are made of elements and statistics.
+ * Operations on rows (softmax, norms): a row is read, reduced to statistics, and results are computed from elements and statistics.
  *
  *   softmax      statistics of a piece   high = max(x), sum = Σ exp(x − high)
  *                of two pieces           high = max of both, each sum scaled to it
  *                results                 out = exp(x − high) / sum
  *
- * Said this way, an operation does not know how long rows are or who reads them: one block holds several rows, or one, or
- * goes through a long one piece by piece, or is one of a cluster that shares a row (row-kernel.ts).
+ * An operation does not depend on the length of rows or on the schedule: a block may hold several rows, or one, or loop over a long one piece
+ * by piece, or be one of several blocks that share a row (row-kernel.ts).
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Scalar, Tile } from "../../lang/index.ts";
 
-/** Tiles by name. Elements are [rows, columns], what belongs to rows [rows, 1], to columns [1, columns]. */
+/** Tiles by name: per element [rows, columns], per row [rows, 1], per column [1, columns]. */
 export interface RowTiles {
   readonly [name: string]: Tile;
 }
 
-/** Numbers of rows, each of [rows, 1] and of the format that is computed in. */
+/** Statistics of rows by name, each [rows, 1], in the compute format. */
 export interface Statistics {
   readonly [name: string]: Tile;
 }
 
-/** Which part of the rows a piece is. */
+/** A piece of rows: some of their columns. */
 export interface Piece {
-  /** The tile, with `value` beyond the end of the rows. */
+  /** The tile, masked with `value` beyond the end of the rows. */
   readonly within: (tile: Tile, value: number) => Tile;
-  /** Elements of each row within the piece, [rows, 1] or [1, 1], in the format that is computed in. */
+  /** Elements of each row within the piece, [rows, 1] or [1, 1], in the compute format. */
   readonly count: Tile;
   /** Elements of a whole row. */
   readonly total: Scalar;
   /** The column of every element, [1, columns] or [rows, columns]. */
   readonly columns: () => Tile<"i32">;
-  /** Where a tile has a part of one row: its first column, and how many there are. */
-  readonly part?: { readonly from: Scalar<"i32">; readonly width: number };
+  /** For a tile with some columns of one row: the first, and how many. */
+  readonly range?: { readonly from: Scalar<"i32">; readonly width: number };
 }
 
-/** A piece, and which part of the rows it is. */
-export interface RowPart {
+/** A piece of rows with its tiles. */
+export interface LoadedPiece {
   readonly tiles: RowTiles;
   readonly piece: Piece;
 }
@@ -47,7 +47,7 @@ export interface RowArray {
   readonly role: "input" | "output";
   /** Whether it has an element for every element, for every row or for every column. */
   readonly per: "element" | "row" | "column";
-  /** Of an input that only results need: it is loaded once statistics are known, and takes no registers before. */
+  /** Of an input that only results need: it is loaded after the statistics are known, and takes no registers before. */
   readonly isLate?: boolean;
 }
 
@@ -57,23 +57,23 @@ export interface RowOp {
   /** The format of statistics. */
   readonly compute: DType;
   readonly statistics: readonly string[];
-  /** Bytes of a row that 512 lanes of a processor can hold each, beside what they compute with, without spilling any. */
-  readonly heldBytes: number;
-  /** Whether four warps have no registers for a second block beside a row of 16,384 elements of 16 bits, of which 16 warps hold two; half of it is held by 8 warps where it meets columns. */
-  readonly isHeavy?: boolean;
+  /** Bytes of a row that each of 512 threads of a processor can hold in registers without spills. */
+  readonly registerBytes: number;
+  /** Whether a row of 16,384 elements of 16 bits leaves four warps no registers for a second block. 16 warps then hold two such rows; and 8 warps a row of half that length with per-column inputs. */
+  readonly isRegisterBound?: boolean;
   /**
-   * Pieces of a row, of 16 KiB, from which on blocks all over the GPU share each of many rows: more where so much is computed of an element
-   * that 8 warps of a processor hardly keep up with memory, since they do it twice. Undefined where that is slower than other forms.
+   * Pieces of a row, of 16 KiB, from which on the grid-cooperative schedule is used for many rows: more for operations with so much arithmetic
+   * that 8 warps of a processor barely keep up with memory, since they do it twice. Undefined where other schedules are faster.
    */
-  readonly sharedPieces?: number;
-  /** Statistics of a piece; undefined tiles are not there. */
+  readonly cooperativePieces?: number;
+  /** Statistics of a piece; optional inputs that were not given are undefined. */
   readonly measure: (tiles: RowTiles, piece: Piece) => Statistics;
-  /** Statistics of pieces that are all there, where that takes less than to measure each as it comes and merge them. */
-  readonly together?: (parts: readonly RowPart[]) => Statistics;
-  /** Statistics of two pieces together. */
+  /** Statistics of several loaded pieces at once, where that is cheaper than measuring and merging each. */
+  readonly measureAll?: (pieces: readonly LoadedPiece[]) => Statistics;
+  /** Merges the statistics of two pieces. */
   readonly merge: (left: Statistics, right: Statistics) => Statistics;
-  /** Statistics of many pieces together, from [pieces, 1] to [1, 1]. */
-  readonly join: (pieces: Statistics) => Statistics;
+  /** Merges the statistics of many pieces, from [pieces, 1] to [1, 1]. */
+  readonly mergeAll: (pieces: Statistics) => Statistics;
   /** Results per element, from a piece and the statistics of whole rows. */
   readonly results: (tiles: RowTiles, statistics: Statistics, piece: Piece) => RowTiles;
   /** Results per row. */

@@ -1,6 +1,7 @@
 /**
- * What a block of rows that come through a queue (`tma-pipelined-rows.ts`) reads and writes: places of the queue and what fills them, pieces of
- * rows and of columns as tiles, results. A tile is [lanes, elements of each], so that lanes measure what they hold themselves.
+ * Loads and stores of a block of TMA-pipelined rows (`tma-pipelined-rows.ts`, `grid-cooperative-rows.ts`): TMA loads into the stages of the
+ * pipeline, pieces of rows and of per-column inputs as tiles, stores of results. Tiles are [threads, elements of a thread], so that each
+ * thread reduces its own elements first.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
@@ -20,23 +21,23 @@ import {
 import type { TensorSpec, Barrier, Ref, RingPosition, Scalar, Tile } from "../../lang/index.ts";
 import { alignedDimension, widestAccess } from "../support/sizes.ts";
 import { isElement, isOfColumns } from "./choose-pipelined-rows.ts";
-import type { QueuedRowsConfiguration } from "./choose-pipelined-rows.ts";
+import type { PipelinedRowsConfiguration } from "./choose-pipelined-rows.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
 
-export interface QueuedForm {
+export interface PipelinedForm {
   readonly op: RowOp;
-  readonly configuration: QueuedRowsConfiguration;
+  readonly configuration: PipelinedRowsConfiguration;
   readonly box: number;
-  /** Whether pieces are whole. */
+  /** Whether the pieces divide the rows. */
   readonly isWhole: boolean;
   /** Elements from row to row, of each array. */
   readonly strides: readonly number[];
 }
 
-/** A piece that has been read, and its place, which may be filled again. */
+/** A piece that has been read, and its stage, which may be refilled. */
 export interface ReadPiece {
   readonly piece: Scalar<"i32">;
-  readonly slot: Scalar<"i32">;
+  readonly stage: Scalar<"i32">;
 }
 
 export const strideName = (position: number): string => `stride${position}`;
@@ -45,8 +46,8 @@ export const keptName = (name: string): string => `kept_${name}`;
 export const ownName = (name: string): string => `own_${name}`;
 export const statisticName = (name: string): string => `statistic_${name}`;
 
-/** Rows, boxes of a row. */
-export function extentsOf({ configuration, box, isWhole }: QueuedForm): {
+/** The number of rows, and of TMA boxes in a row. */
+export function extentsOf({ configuration, box, isWhole }: PipelinedForm): {
   height: Size;
   groups: Size;
 } {
@@ -58,7 +59,7 @@ export function extentsOf({ configuration, box, isWhole }: QueuedForm): {
 }
 
 export function arraySpec(
-  form: QueuedForm,
+  form: PipelinedForm,
   { per, dtype }: RowArray,
   position: number,
 ): TensorSpec {
@@ -72,29 +73,29 @@ export function arraySpec(
     : tensor(dtype, [height, groups, box], { strides: [stride, box, 1] });
 }
 
-export class QueueBlock {
-  readonly #form: QueuedForm;
+export class RowPipeline {
+  readonly #form: PipelinedForm;
   readonly #argument: { readonly [name: string]: unknown };
-  readonly #part: Scalar<"i32">;
+  readonly #rank: Scalar<"i32">;
   readonly #worker: Scalar<"i32">;
   readonly #warp: Scalar<"i32"> | undefined;
 
-  /** Of a warp, where each has a share of every piece and works on its own. */
+  /** With `warp`, of one warp, which has a share of every piece and works on its own. */
   constructor(
-    form: QueuedForm,
+    form: PipelinedForm,
     argument: { readonly [name: string]: unknown },
     warp?: Scalar<"i32">,
   ) {
     this.#warp = warp;
     this.#form = form;
     this.#argument = argument;
-    this.#part = argument["part"] as Scalar<"i32">;
+    this.#rank = argument["rank"] as Scalar<"i32">;
     this.#worker = argument["worker"] as Scalar<"i32">;
   }
 
-  /** Which piece of the row one of the block's own is. */
+  /** The index in the row of one of the block's pieces. */
   #ofRow(index: Scalar<"i32">): Scalar<"i32"> {
-    return this.#part.mul(this.#form.configuration.pieces).add(index);
+    return this.#rank.mul(this.#form.configuration.pieces).add(index);
   }
 
   /** Columns of a piece, or of the warp's share of it. */
@@ -115,96 +116,98 @@ export class QueueBlock {
     return share.mul(this.#groups);
   }
 
-  brought({ slot, phase }: RingPosition): void {
-    (this.#argument["brought"] as Barrier).at(slot).wait({ parity: phase });
+  /** Waits until a stage is loaded. */
+  waitLoaded({ slot, phase }: RingPosition): void {
+    (this.#argument["loaded"] as Barrier).at(slot).wait({ parity: phase });
   }
 
-  /** Copies what comes next into the places of pieces of this row that have been read, unless there is nothing. */
-  refill(turn: Scalar<"i32">, turns: Scalar<"i32">, read: readonly ReadPiece[]): void {
-    const { slots, pieces } = this.#form.configuration;
+  /** Refills the stages of pieces of this row that have been read, as long as there are rows left. */
+  refill(iteration: Scalar<"i32">, iterations: Scalar<"i32">, read: readonly ReadPiece[]): void {
+    const { stages, pieces } = this.#form.configuration;
     commitShared();
-    // Once for all of them: each copy would wait for the lanes on its own.
+    // One barrier for all of them: each copy would wait for the threads on its own.
     if (read.length > 1) blockSync();
-    for (const { piece, slot } of read) {
-      // It lies as many pieces further on as there are places.
-      const ahead = piece.add(slots % pieces);
+    for (const { piece, stage } of read) {
+      // The next piece of the stage is as many pieces ahead as there are stages.
+      const ahead = piece.add(stages % pieces);
       const wraps = ahead.ge(pieces);
-      const next = turn.add(Math.floor(slots / pieces)).add(wraps.cast(dtypes.i32));
-      when(next.lt(turns), () => {
-        this.bring(next, wraps.select(ahead.sub(pieces), ahead), slot);
+      const next = iteration.add(Math.floor(stages / pieces)).add(wraps.cast(dtypes.i32));
+      when(next.lt(iterations), () => {
+        this.load(next, wraps.select(ahead.sub(pieces), ahead), stage);
       });
     }
   }
 
-  bring(turn: Scalar<"i32">, piece: Scalar<"i32">, slot: Scalar<"i32">): void {
+  /** Starts the TMA loads of a piece into a stage. */
+  load(iteration: Scalar<"i32">, piece: Scalar<"i32">, stage: Scalar<"i32">): void {
     const { op, box } = this.#form;
     const [first, groups] = [this.#first(piece), this.#groups];
     for (const { name } of op.arrays.filter(isElement))
       copyAsync(
-        (this.#argument[name] as Ref).at(this.row(turn), slice(first, groups), slice(0, box)),
-        (this.#argument[queueName(name)] as Ref).at(slot),
-        // Measured: memory moves up to 4 % more where what was read is the last that the cache drops, and less where it is the first.
-        { barrier: (this.#argument["brought"] as Barrier).at(slot), evict: "last" },
+        (this.#argument[name] as Ref).at(this.row(iteration), slice(first, groups), slice(0, box)),
+        (this.#argument[queueName(name)] as Ref).at(stage),
+        // Measured: up to 4 % more bandwidth with evict_last, less with evict_first.
+        { barrier: (this.#argument["loaded"] as Barrier).at(stage), evict: "last" },
       );
   }
 
-  row(turn: Scalar<"i32">): Scalar<"i32"> {
-    return turn.mul(this.#form.configuration.workers).add(this.#worker);
+  row(iteration: Scalar<"i32">): Scalar<"i32"> {
+    return iteration.mul(this.#form.configuration.workers).add(this.#worker);
   }
 
-  /** [groups, box] as [lanes, elements of each]: lanes have neighbouring stretches as wide as memory is accessed. */
-  #byLanes(tile: Tile): Tile {
-    const { widest, lanes, each } = this.#shares();
+  /** [groups, box] as [threads, elements of a thread]: neighbouring threads hold neighbouring vectors. */
+  #byThreads(tile: Tile): Tile {
+    const { widest, threads, each } = this.#shares();
     return this.held(
       tile
-        .reshape([each, lanes, widest])
+        .reshape([each, threads, widest])
         .transpose([1, 0, 2])
-        .reshape([lanes, each * widest]),
+        .reshape([threads, each * widest]),
     );
   }
 
-  /** A tile by lanes, in registers. What was computed from the tile before this is not taken for what is computed from it after. */
+  /** A tile [threads, elements of a thread] in registers. It keeps the compiler from reusing values computed from the tile before. */
   held(tile: Tile): Tile {
-    const { widest, lanes, each } = this.#shares();
-    const layout = `(${bitNames("L", 5)} ${bitNames("W", Math.log2(lanes / 32))} | ${bitNames("R", Math.log2(each * widest))})`;
+    const { widest, threads, each } = this.#shares();
+    const layout = `(${bitNames("L", 5)} ${bitNames("W", Math.log2(threads / 32))} | ${bitNames("R", Math.log2(each * widest))})`;
     return tile.layoutCast(layout);
   }
 
   #byGroups(tile: Tile): Tile {
-    const { widest, lanes, each } = this.#shares();
+    const { widest, threads, each } = this.#shares();
     return tile
-      .broadcastTo([lanes, each * widest])
-      .reshape([lanes, each, widest])
+      .broadcastTo([threads, each * widest])
+      .reshape([threads, each, widest])
       .transpose([1, 0, 2])
       .reshape([this.#groups, this.#form.box]);
   }
 
-  #shares(): { readonly widest: number; readonly lanes: number; readonly each: number } {
+  #shares(): { readonly widest: number; readonly threads: number; readonly each: number } {
     const { op, configuration } = this.#form;
     const bits = op.arrays.filter(({ per }) => per === "element").map(({ dtype }) => dtype.bits);
-    const lanes = 32 * (this.#warp === undefined ? configuration.warps : 1);
-    const share = this.#columns / lanes;
+    const threads = 32 * (this.#warp === undefined ? configuration.warps : 1);
+    const share = this.#columns / threads;
     const widest = Math.min(share, (8 * widestAccess) / Math.min(...bits));
-    return { widest, lanes, each: share / widest };
+    return { widest, threads, each: share / widest };
   }
 
-  /** A place of the queue, or the warp's share of it. */
-  #queued(name: string, slot: Scalar<"i32">): Ref {
+  /** A stage of an input, or the warp's share of it. */
+  #stage(name: string, stage: Scalar<"i32">): Ref {
     const queue = this.#argument[queueName(name)] as Ref;
-    if (this.#warp === undefined) return queue.at(slot);
+    if (this.#warp === undefined) return queue.at(stage);
     const first = this.#warp.mul(this.#groups);
-    return queue.at(slot, slice(first, this.#groups), slice(0, this.#form.box));
+    return queue.at(stage, slice(first, this.#groups), slice(0, this.#form.box));
   }
 
-  queuedTiles(slot: Scalar<"i32">): RowTiles {
+  stageTiles(stage: Scalar<"i32">): RowTiles {
     return Object.fromEntries(
       this.#form.op.arrays
         .filter(isElement)
-        .map(({ name }) => [name, this.#byLanes(this.#queued(name, slot).load())]),
+        .map(({ name }) => [name, this.#byThreads(this.#stage(name, stage).load())]),
     );
   }
 
-  /** What belongs to the columns of one of the block's pieces; of what only results need, nothing unless `late`. */
+  /** Per-column inputs of one of the block's pieces; those that only results need, only if `late`. */
   columnTiles(index: Scalar<"i32">, late = true): RowTiles {
     const { op, configuration } = this.#form;
     const wanted = op.arrays.filter((each) => isOfColumns(each) && (late || each.isLate !== true));
@@ -212,7 +215,9 @@ export class QueueBlock {
       configuration.keepsColumns === true
         ? (this.#argument[keptName(name)] as Ref).at(index)
         : this.#columnWindow(name, index);
-    return Object.fromEntries(wanted.map(({ name }) => [name, this.#byLanes(window(name).load())]));
+    return Object.fromEntries(
+      wanted.map(({ name }) => [name, this.#byThreads(window(name).load())]),
+    );
   }
 
   #columnWindow(name: string, index: Scalar<"i32">): Ref {
@@ -220,19 +225,19 @@ export class QueueBlock {
     return (this.#argument[name] as Ref).at(slice(first, this.#groups), slice(0, this.#form.box));
   }
 
-  /** Puts what belongs to the block's columns into shared memory, where it stays for all rows. */
+  /** Copies the per-column inputs of the block into shared memory, where they stay for all rows. */
   keepColumns(): void {
     const { op, configuration } = this.#form;
     for (const { name } of op.arrays.filter(isOfColumns))
       for (let piece = 0; piece < configuration.pieces; piece += 1) {
         const index = constant(dtypes.i32, piece);
-        const tile = this.#byLanes(this.#columnWindow(name, index).load());
+        const tile = this.#byThreads(this.#columnWindow(name, index).load());
         (this.#argument[keptName(name)] as Ref).at(index).store(this.#byGroups(tile));
       }
   }
 
-  /** Asks for what results need of the columns while the first row is on its way: it is in the cache once that has been measured. */
-  askForColumns(): void {
+  /** Prefetches the per-column inputs that only results need, while the first row is loaded. */
+  prefetchColumns(): void {
     const { op, configuration } = this.#form;
     const late = op.arrays.filter(({ per, isLate = false }) => per === "column" && isLate);
     for (const { name } of late)
@@ -240,12 +245,12 @@ export class QueueBlock {
         prefetch(this.#columnWindow(name, constant(dtypes.i32, piece)));
   }
 
-  /** What belongs to a row, [1, 1]; past the last one, that of the last. */
-  rowTiles(turn: Scalar<"i32">, count: Scalar<"i32">): RowTiles {
+  /** Per-row inputs, [1, 1]; past the last row, those of the last. */
+  rowTiles(iteration: Scalar<"i32">, count: Scalar<"i32">): RowTiles {
     const wanted = this.#form.op.arrays.filter(
       ({ per, role }) => per === "row" && role === "input",
     );
-    const row = this.row(turn).minimum(count.sub(1)).maximum(0);
+    const row = this.row(iteration).minimum(count.sub(1)).maximum(0);
     return Object.fromEntries(
       wanted.map(({ name }) => [
         name,
@@ -254,20 +259,20 @@ export class QueueBlock {
     );
   }
 
-  storePiece(turn: Scalar<"i32">, index: Scalar<"i32">, results: RowTiles): void {
+  storePiece(iteration: Scalar<"i32">, index: Scalar<"i32">, results: RowTiles): void {
     const { op, box } = this.#form;
     const [first, groups] = [this.#first(index), this.#groups];
     for (const { name, per, role } of op.arrays) {
       const result = results[name];
       if (per !== "element" || role !== "output" || result === undefined) continue;
       (this.#argument[name] as Ref)
-        .at(this.row(turn), slice(first, groups), slice(0, box))
+        .at(this.row(iteration), slice(first, groups), slice(0, box))
         .store(this.#byGroups(result));
     }
   }
 
-  /** What belongs to the row; the first block that shares it stores it, and its first warp where warps work on their own. */
-  storeRow(turn: Scalar<"i32">, ofRow: RowTiles, statistics: Statistics): void {
+  /** Stores per-row results: the first block of the row does, and its first warp where warps work on their own. */
+  storeRow(iteration: Scalar<"i32">, ofRow: RowTiles, statistics: Statistics): void {
     const { op, configuration } = this.#form;
     const { rowResults } = op;
     if (rowResults === undefined) return;
@@ -277,11 +282,11 @@ export class QueueBlock {
         const result = results[name];
         if (per !== "row" || role !== "output" || result === undefined) continue;
         (this.#argument[name] as Ref)
-          .at(slice(this.row(turn), 1))
+          .at(slice(this.row(iteration), 1))
           .store(result.broadcastTo([1, 1]).reshape([1]));
       }
     };
-    const isFirst = configuration.blocks === 1 ? undefined : this.#part.eq(0);
+    const isFirst = configuration.blocks === 1 ? undefined : this.#rank.eq(0);
     const isFirstWarp = this.#warp?.eq(0);
     const both = isFirst && isFirstWarp ? isFirst.and(isFirstWarp) : (isFirst ?? isFirstWarp);
     if (both === undefined) store();
@@ -296,17 +301,17 @@ export class QueueBlock {
     return columns.cast(this.#form.op.compute);
   }
 
-  /** Which part of the row one of the block's pieces is. */
+  /** One of the block's pieces. */
   piece(index: Scalar<"i32">): Piece {
     const { op, isWhole, configuration, box } = this.#form;
     const start = this.#first(index).mul(box);
-    const { lanes, each, widest } = this.#shares();
+    const { threads, each, widest } = this.#shares();
     const { groups } = extentsOf(this.#form);
     const extent = constant(dtypes.i32, 0)
       .add(groups as never)
       .mul(box);
     const positions = (): Tile<"i32"> =>
-      this.#byLanes(
+      this.#byThreads(
         iota(dtypes.i32, [this.#groups, box], { axis: 0 })
           .mul(box)
           .add(iota(dtypes.i32, [this.#groups, box], { axis: 1 })),
@@ -318,14 +323,14 @@ export class QueueBlock {
       count: isWhole
         ? full(op.compute, [1, 1], each * widest)
         : isWithin()
-            .broadcastTo([lanes, each * widest])
+            .broadcastTo([threads, each * widest])
             .cast(dtypes.i32)
             .sum({ axis: 1, keepDims: true })
             .cast(op.compute),
       total: this.#total(),
       columns: positions,
       ...(configuration.blocks * configuration.pieces > 1 && {
-        part: { from: start, width: this.#columns },
+        range: { from: start, width: this.#columns },
       }),
     };
   }

@@ -1,4 +1,4 @@
-/** An operation on rows for the sizes of a launch: axes in front become as few as they can, then a form is chosen. */
+/** Plans an operation on rows for the sizes of a launch: leading axes are collapsed, then a schedule is chosen. */
 import { libraryOperation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -9,31 +9,35 @@ import { collapsedAxes } from "../support/collapse.ts";
 import { composed } from "../support/compose.ts";
 import { laidOut } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
-import { toldName } from "../support/mailbox.ts";
+import { mailboxName } from "../support/mailbox.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import type { Target } from "../../targets/target.ts";
-import { chooseRows, chooseToldRows, earlyRows } from "./choose-rows.ts";
+import { chooseRows, chooseGridCooperativeRowKernel, earlyRows } from "./choose-rows.ts";
 import { rowKernel } from "./row-kernel.ts";
-import type { HeldRowsConfiguration, RowConfiguration } from "./row-kernel.ts";
+import type { RowKernelConfiguration, RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
-import { toldShape } from "./row-statistics.ts";
-import { chooseHeldQueue, chooseQueuedRows, chooseToldQueue } from "./choose-pipelined-rows.ts";
-import type { QueuedRowsConfiguration } from "./choose-pipelined-rows.ts";
-import { planQueuedRows } from "./tma-pipelined-rows.ts";
-import { chooseStreamedRows, noSums, planStreamedRows } from "./persistent-rows.ts";
-import type { StreamedRowsConfiguration } from "./persistent-rows.ts";
-import { planToldQueue } from "./grid-cooperative-rows.ts";
+import { statisticsMailboxShape } from "./row-statistics.ts";
+import {
+  chooseRegisterPipeline,
+  choosePipelinedRows,
+  chooseGridCooperativeRows,
+} from "./choose-pipelined-rows.ts";
+import type { PipelinedRowsConfiguration } from "./choose-pipelined-rows.ts";
+import { planPipelinedRows } from "./tma-pipelined-rows.ts";
+import { choosePersistentRows, noSums, planPersistentRows } from "./persistent-rows.ts";
+import type { PersistentRowsConfiguration } from "./persistent-rows.ts";
+import { planGridCooperativeRows } from "./grid-cooperative-rows.ts";
 
-/** Where an operation on rows finds its arrays: one array a name, and the axis along which rows lie. */
+/** An operation on rows with its arrays by name, and the axis along which rows lie. */
 export interface RowProblem {
   readonly op: RowOp;
   readonly specs: { readonly [name: string]: TensorSpec };
-  /** The same arrays as users know them, where that is under another shape. */
+  /** The arrays as the user declared them, if that is with another shape. */
   readonly declared?: { readonly [name: string]: TensorSpec };
   /** An array with an element for every element. */
   readonly of: TensorSpec;
   readonly axis: number;
-  /** Refuses rows of a length that they cannot have. */
+  /** Refuses rows of an unsupported length. */
   readonly requireLength?: (columns: number) => void;
 }
 
@@ -62,7 +66,7 @@ export function rowOperation(problem: RowProblem, given: unknown): Operation {
   ) as unknown as Operation;
 }
 
-/** The axes of rows in the end: what lies in front of them, as few axes as there can be, then the rows' own. */
+/** The leading axes, collapsed, then that of the rows. */
 export function rowAxes(
   { op, specs, of, axis }: RowProblem,
   dimensions: { readonly [name: string]: number },
@@ -88,33 +92,33 @@ export function rowAxes(
   return [...leads, { extent: shape[axis] ?? 1, strides: strides.map((each) => each.column) }];
 }
 
-/** Rows from which on blocks stay that meet several arrays of columns, and few rows that clusters share, one each. */
+/** Columns beyond which blocks are persistent: with several per-column inputs, and for few rows, one for each cluster. */
 const [withColumns, sharedColumns] = [4096, 65_536];
 
 /**
- * The form of blocks that stay, where it is faster. What belongs to columns is then not read again for every row. Long rows come
- * through a queue where there are many of them; few are held by clusters, one each.
+ * A persistent schedule, where it is faster: per-column inputs are then not read again for every row. Many long rows are TMA-pipelined;
+ * few are held by clusters, one each.
  */
-function staying(
+function choosePersistent(
   op: RowOp,
   axes: readonly StridedAxis[],
   target: Target,
-  { blocks, pieces }: HeldRowsConfiguration,
-): StreamedRowsConfiguration | QueuedRowsConfiguration | undefined {
+  { blocks, pieces }: RowKernelConfiguration,
+): PersistentRowsConfiguration | PipelinedRowsConfiguration | undefined {
   const [lead, column] = axes.map(({ extent }) => extent);
   const perColumn = op.arrays.filter(({ per }) => per === "column").length;
   if (perColumn > 1 && (column ?? 1) > withColumns) {
-    const held = chooseHeldQueue(op, axes, target);
+    const held = chooseRegisterPipeline(op, axes, target);
     if (held !== undefined) return held;
   }
-  const streamed = chooseStreamedRows(op, noSums, axes, target);
+  const streamed = choosePersistentRows(op, noSums, axes, target);
   const isFaster =
     streamed !== undefined &&
     (streamed.blocks === 1
       ? perColumn > 1 && (column ?? 1) > withColumns
       : (column ?? 1) > sharedColumns && (lead ?? 1) <= streamed.workers);
   if (isFaster) return streamed;
-  return blocks > 1 || pieces > 1 ? chooseQueuedRows(op, axes, target) : undefined;
+  return blocks > 1 || pieces > 1 ? choosePipelinedRows(op, axes, target) : undefined;
 }
 
 function isResultOfRows({ role, per }: RowOp["arrays"][number]): boolean {
@@ -130,19 +134,20 @@ export function planRows(
 ): Planned<RowConfiguration> {
   const { op } = problem;
   const axes = rowAxes(problem, dimensions);
-  const shared = chooseToldRows(op, axes, target);
-  if (shared !== undefined) return planToldRows(op, axes, shared, kernels, target);
-  const told = chooseToldQueue(op, axes, target);
-  if (told !== undefined) return planToldQueue(op, axes, told, kernels, target);
+  const fewRows = chooseGridCooperativeRowKernel(op, axes, target);
+  if (fewRows !== undefined)
+    return planGridCooperativeRowKernel(op, axes, fewRows, kernels, target);
+  const manyRows = chooseGridCooperativeRows(op, axes, target);
+  if (manyRows !== undefined) return planGridCooperativeRows(op, axes, manyRows, kernels, target);
   const chosen = chooseRows(op, axes, target);
   const early = earlyRows(op, chosen);
   const configuration = early ?? chosen;
-  const faster = early === undefined ? staying(op, axes, target, chosen) : undefined;
+  const faster = early === undefined ? choosePersistent(op, axes, target, chosen) : undefined;
   if (faster !== undefined)
-    return "slots" in faster
-      ? planQueuedRows(op, axes, faster, kernels)
-      : planStreamedRows(op, noSums, axes, faster, kernels);
-  // Rows without columns have statistics all the same.
+    return "stages" in faster
+      ? planPipelinedRows(op, axes, faster, kernels)
+      : planPersistentRows(op, noSums, axes, faster, kernels);
+  // Rows without columns still have statistics.
   const isEmpty = axes.some(
     ({ extent }, axis) =>
       extent === 0 && (axis < axes.length - 1 || !op.arrays.some(isResultOfRows)),
@@ -155,13 +160,22 @@ export function planRows(
 function rowLaunch(
   op: RowOp,
   axes: readonly StridedAxis[],
-  configuration: HeldRowsConfiguration,
+  configuration: RowKernelConfiguration,
   kernels: Map<string, KernelDefinition>,
 ): PlannedLaunch {
-  const { rows, columns, blocks, pieces, told, early, wide } = configuration;
+  const { rows, columns, blocks, pieces, gridCooperative, early, wide } = configuration;
   const isExact = pieces === 1 && axes.at(-1)?.extent === blocks * columns;
   const form = new StridedForm(axes, isExact ? [axes.length - 1] : []);
-  const text = JSON.stringify([rows, columns, blocks, pieces === 1, isExact, told, early, wide]);
+  const text = JSON.stringify([
+    rows,
+    columns,
+    blocks,
+    pieces === 1,
+    isExact,
+    gridCooperative,
+    early,
+    wide,
+  ]);
   const known = kernels.get(text + formText(axes)) ?? rowKernel(op, form, configuration);
   kernels.set(text + formText(axes), known);
   const flat = op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const);
@@ -169,26 +183,26 @@ function rowLaunch(
     kernel: known,
     arguments: {
       ...Object.fromEntries(flat),
-      ...(told !== undefined && { [toldName]: { argument: toldName } }),
+      ...(gridCooperative !== undefined && { [mailboxName]: { argument: mailboxName } }),
     },
     dimensions: form.dimensions(),
   };
 }
 
-/** Blocks that tell each other statistics, after what they tell has been cleared. */
-export function planToldRows(
+/** Clears the mailbox, then launches blocks that exchange statistics through it. */
+export function planGridCooperativeRowKernel(
   op: RowOp,
   axes: readonly StridedAxis[],
-  configuration: HeldRowsConfiguration,
+  configuration: RowKernelConfiguration,
   kernels: Map<string, KernelDefinition>,
   target: Target,
-): Planned<HeldRowsConfiguration> {
+): Planned<RowKernelConfiguration> {
   const leads = axes.slice(0, -1).map(({ extent }) => extent);
-  const shape = toldShape(op, leads, configuration.blocks) as readonly number[];
+  const shape = statisticsMailboxShape(op, leads, configuration.blocks) as readonly number[];
   const cleared = {
     operation: fill({ out: tensor(dtypes.u64, shape), value: 0 }) as unknown as Operation,
     dimensions: {},
-    arrays: { out: toldName },
+    arrays: { out: mailboxName },
   };
   const { launches, scratch } = composed(
     [cleared, () => [rowLaunch(op, axes, configuration, kernels)]],
@@ -198,6 +212,6 @@ export function planToldRows(
     configuration,
     source: "heuristic",
     launches,
-    scratch: { ...scratch, [toldName]: { dtype: dtypes.u64, shape } },
+    scratch: { ...scratch, [mailboxName]: { dtype: dtypes.u64, shape } },
   };
 }

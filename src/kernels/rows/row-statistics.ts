@@ -1,14 +1,14 @@
-/** What the kernels on rows share: the piece of rows that a tile is, and statistics of blocks that share a row. */
+/** What the row kernels share: pieces of rows, and how blocks exchange statistics, within a cluster or across the grid. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import { clusterSync, constant, full, iota, warps, when } from "../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../lang/index.ts";
-import { heardStates, nothingTold, tellWords, wordShape } from "../support/mailbox.ts";
-import type { ToldState } from "../support/mailbox.ts";
+import { receiveAll, nothingReceived, publish, mailboxShape } from "../support/mailbox.ts";
+import type { MailboxState } from "../support/mailbox.ts";
 import type { StridedForm } from "../support/strided.ts";
 import type { Piece, RowOp, Statistics } from "./row-op.ts";
 
-/** The piece from a column on; the last axis of the form is that of columns. */
+/** The piece that begins at a column; the last axis of the form is that of columns. */
 export function rowPiece(
   { compute }: Pick<RowOp, "compute">,
   form: StridedForm,
@@ -46,12 +46,12 @@ export function rowPiece(
     ),
     total: constant(compute, extent as never),
     columns: positions,
-    ...(rows === 1 && blocks * pieces > 1 && { part: { from: start, width: columns } }),
+    ...(rows === 1 && blocks * pieces > 1 && { range: { from: start, width: columns } }),
   };
 }
 
-/** Statistics of whole rows, from those of the blocks of a cluster, which meet in `shared`. */
-export function exchanged(
+/** Statistics of whole rows, from those of the blocks of a cluster, exchanged through `shared`. */
+export function exchangeInCluster(
   { statistics: names, merge }: Pick<RowOp, "statistics" | "merge">,
   own: Statistics,
   shared: Ref,
@@ -71,47 +71,47 @@ export function exchanged(
   return merged;
 }
 
-/** What blocks tell each other of their parts of a row. */
-export function toldState({
+/** The state that blocks exchange through a mailbox. */
+export function statisticsState({
   statistics,
   compute,
-}: Pick<RowOp, "statistics" | "compute">): ToldState {
+}: Pick<RowOp, "statistics" | "compute">): MailboxState {
   return Object.fromEntries(statistics.map((name) => [name, { dtype: compute }]));
 }
 
-/** The shape of what blocks tell each other of their parts of rows. */
-export function toldShape(
+/** The shape of the mailbox of all rows. */
+export function statisticsMailboxShape(
   op: Pick<RowOp, "statistics" | "compute">,
   leads: readonly Size[],
   blocks: number,
 ): readonly Size[] {
-  return [...leads, ...wordShape(toldState(op), blocks)];
+  return [...leads, ...mailboxShape(statisticsState(op), blocks)];
 }
 
 /**
- * Statistics of whole rows, from those of blocks that all run at once and tell each other in `words`. One warp listens: the others
- * wait for it, and not each for memory.
+ * Statistics of whole rows, from those of co-resident blocks, exchanged through a mailbox. One warp publishes and polls; the others wait
+ * for it at a barrier instead of for memory.
  */
-export function toldStatistics(
+export function exchangeThroughMailbox(
   op: RowOp,
   own: Statistics,
   {
     shared,
-    heard,
-    words,
-    part,
+    merged,
+    mailbox,
+    rank,
     blocks,
   }: {
-    /** A block's own statistics, and those of the row. */
+    /** Shared memory for the block's own statistics, and for those of the row. */
     readonly shared: Ref;
-    readonly heard: Ref;
-    readonly words: Ref<"u64">;
-    readonly part: Scalar<"i32">;
+    readonly merged: Ref;
+    readonly mailbox: Ref<"u64">;
+    readonly rank: Scalar<"i32">;
     readonly blocks: number;
   },
 ): Statistics {
   const { statistics: names, compute } = op;
-  const state = toldState(op);
+  const state = statisticsState(op);
   const put = (place: Ref, values: Statistics): void => {
     for (const [position, name] of names.entries())
       place.at(position).store((values[name] ?? full(compute, [1, 1], 0)).broadcastTo([1, 1]));
@@ -121,13 +121,15 @@ export function toldStatistics(
   put(shared, own);
   warps((warp) => {
     when(warp.eq(0), () => {
-      tellWords(state, words, part, get(shared));
-      const all = Object.entries(heardStates(state, words, nothingTold(state, blocks)));
+      publish(state, mailbox, rank, get(shared));
+      const all = Object.entries(receiveAll(state, mailbox, nothingReceived(state, blocks)));
       put(
-        heard,
-        op.join(Object.fromEntries(all.map(([name, tile]) => [name, tile.reshape([blocks, 1])]))),
+        merged,
+        op.mergeAll(
+          Object.fromEntries(all.map(([name, tile]) => [name, tile.reshape([blocks, 1])])),
+        ),
       );
     });
   });
-  return get(heard);
+  return get(merged);
 }

@@ -403,7 +403,7 @@ test.each(["simulator", "emulator"] as const)(
   },
 );
 
-test("rows of 8,192 that meet one array of columns are held by eight warps, and start before the kernel before has ended", async () => {
+test("rows of 8,192 with one per-column input are held by eight warps, and start before the previous kernel has ended", async () => {
   const [rows, columns] = [1, 8192];
   const op = rmsNorm({ x: bf16, scale: bf16, epsilon: 0 });
   const target = { ...targets.sm_90a, processors: 1 };
@@ -446,7 +446,7 @@ test("a residual of f64 is added in f64, and statistics are f64", async () => {
   expect(mean.dtype).toBe(f64);
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => softmax({ x: i8 as never })],
     ["TW9901", () => layerNorm({ x: f32, scale: i32 as never })],

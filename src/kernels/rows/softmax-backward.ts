@@ -27,9 +27,9 @@ import { rowOperation } from "./row-plan.ts";
 export interface SoftmaxBackwardSpec<Out extends FloatName, DOut extends FloatName> {
   /** What the forward operation gave. A format is an array of [m, n]. */
   readonly out: GivenArray<Out>;
-  /** The gradient to it; of the same format unless told. */
+  /** The gradient to it; of the same format by default. */
   readonly dOut?: GivenArray<DOut>;
-  /** The axis along which results sum to 1; the last unless told. */
+  /** The axis along which results sum to 1; the last by default. */
   readonly axis?: number;
 }
 
@@ -94,7 +94,7 @@ function backward(
       { name: "dx", dtype: out.dtype, role: "output", per: "element" },
     ],
     compute,
-    heldBytes: 256,
+    registerBytes: 256,
     statistics: ["sum"],
     // Beyond the end of rows both are loaded as 0, which adds nothing.
     measure: (tiles) => ({
@@ -106,7 +106,7 @@ function backward(
     merge: (left, right) => ({
       sum: statistic(left, "sum").add(statistic(right, "sum")),
     }),
-    join: joinedSums,
+    mergeAll: joinedSums,
     results: (tiles, statistics) => ({
       dx: result(
         computed(tiles["out"], compute),

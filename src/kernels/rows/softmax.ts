@@ -1,9 +1,9 @@
 /**
- * Softmax and its logarithm along an axis, and their gradients. The greatest element of a row is subtracted before
- * exponentials are taken, and sums of pieces are scaled to the greatest of all:
+ * Softmax and log-softmax along an axis, by online softmax: the maximum of a row is subtracted before exponentials are taken, and the
+ * sums of pieces are rescaled to the common maximum:
  *
  *   pieces      high 3, sum 1.2        high 7, sum 2.0
- *   together    high 7, sum 1.2 · exp(3 − 7) + 2.0
+ *   merged      high 7, sum 1.2 · exp(3 − 7) + 2.0
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
@@ -14,7 +14,7 @@ import type { Location } from "../../support/location.ts";
 import { givenArray, givenAxis, requireFields, requireFloat } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
-import type { Piece, RowOp, RowPart, Statistics } from "./row-op.ts";
+import type { Piece, RowOp, LoadedPiece, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
 import {
   computeFormat,
@@ -28,9 +28,9 @@ import {
 export interface SoftmaxSpec<X extends FloatName, Out extends FloatName> {
   /** A format is an array of [m, n]. */
   readonly x: GivenArray<X>;
-  /** The axis along which results sum to 1; the last unless told. */
+  /** The axis along which results sum to 1; the last by default. */
   readonly axis?: number;
-  /** The format of the result; x's own unless told. */
+  /** The format of the result; x's own by default. */
   readonly out?: DType<Out>;
 }
 
@@ -48,9 +48,9 @@ export function softmax<X extends FloatName, Out extends FloatName = X>(
 ): SoftmaxOperation<X, Out> {
   const location = captureLocation();
   return softmaxLike("softmax", spec, location, {
-    heldBytes: 256,
+    registerBytes: 256,
     of: (x, statistics, from, out) => {
-      // As they were measured, so that registers that hold a row need not compute them again.
+      // The same expression as in `measure`, so that values in registers are reused.
       const { powers, factor } = powersBeneath(x, finite(statistic(statistics, "high")), from, out);
       return powers.mul(factor.div(statistic(statistics, "sum")));
     },
@@ -63,17 +63,17 @@ export function logSoftmax<X extends FloatName, Out extends FloatName = X>(
 ): SoftmaxOperation<X, Out> {
   const location = captureLocation();
   return softmaxLike("log_softmax", spec, location, {
-    heldBytes: 192,
+    registerBytes: 192,
     of: (x, statistics) =>
       x.sub(statistic(statistics, "high")).sub(statistic(statistics, "sum").log()),
   }) as unknown as SoftmaxOperation<X, Out>;
 }
 
-type SoftmaxResult = Pick<RowOp, "heldBytes"> & {
+type SoftmaxResult = Pick<RowOp, "registerBytes"> & {
   readonly of: (x: Tile<"f32">, statistics: Statistics, from: DType, out: DType) => Tile<"f32">;
 };
 
-/** Pieces of rows from which on blocks share them though exponentials are not approximated: before, a block's queue has room for a row. */
+/** Pieces of a row from which on it is grid-cooperative with exact exponentials; shorter rows fit in the pipeline of one block. */
 const exactPieces = 17;
 
 function softmaxLike(
@@ -89,8 +89,8 @@ function softmaxLike(
   const out = tensor(spec.out ?? x.dtype, x.shape);
   requireFloat("out", name, out, location);
   const compute = computeFormat(x.dtype);
-  // Pieces are measured as they come: exponentials of one hide what is waited for of the next.
-  const { statistics, measure, merge, join } = exponentialSums(
+  // Pieces are measured as they arrive: the exponentials of one hide the latency of the next.
+  const { statistics, measure, merge, mergeAll } = exponentialSums(
     { compute, from: x.dtype, out: out.dtype },
     "x",
   );
@@ -101,12 +101,12 @@ function softmaxLike(
       { name: "out", dtype: out.dtype, role: "output", per: "element" },
     ],
     compute,
-    heldBytes: result.heldBytes,
-    ...(compute.bits === 32 && { sharedPieces: out.dtype.bits <= 16 ? 2 : exactPieces }),
+    registerBytes: result.registerBytes,
+    ...(compute.bits === 32 && { cooperativePieces: out.dtype.bits <= 16 ? 2 : exactPieces }),
     statistics,
     measure,
     merge,
-    join,
+    mergeAll,
     results: ({ x: tile }, found, piece) => {
       const own = computed(inRow(tile, piece), compute);
       return { out: result.of(own, found, x.dtype, out.dtype).cast(out.dtype) };
@@ -122,17 +122,18 @@ export interface RowFormats {
   readonly out: DType;
 }
 
-/** The greatest element of a row, and the sum of exponentials beneath it. */
+/** The maximum of a row, and the sum of its exponentials. */
 export function exponentialSums(
   { from, compute, out }: RowFormats,
   name: string,
-): Pick<RowOp, "statistics" | "measure" | "merge" | "join"> & Required<Pick<RowOp, "together">> {
+): Pick<RowOp, "statistics" | "measure" | "merge" | "mergeAll"> &
+  Required<Pick<RowOp, "measureAll">> {
   const scaled = (part: Statistics, high: Tile<"f32">): Tile<"f32"> =>
     statistic(part, "sum").mul(exponential(statistic(part, "high").sub(finite(high)), out));
-  /** The greatest element of all pieces first, so that no sum is scaled to another. */
-  const together = (parts: readonly RowPart[]): Statistics => {
-    const own = parts.map(({ tiles, piece }) => inRow(tiles[name], piece) as Tile<"f32">);
-    // Of elements as they lie in registers, two at a time where they are narrow.
+  /** Takes the maximum of all pieces first, so that no sum is rescaled. */
+  const measureAll = (pieces: readonly LoadedPiece[]): Statistics => {
+    const own = pieces.map(({ tiles, piece }) => inRow(tiles[name], piece) as Tile<"f32">);
+    // On elements as loaded: packed pairs where they are narrow.
     const highs = own.map((each) => each.max({ axis: 1, keepDims: true }));
     const high = computed(
       highs.reduce((left, right) => left.maximum(right)),
@@ -148,26 +149,26 @@ export function exponentialSums(
   };
   return {
     statistics: ["high", "sum"],
-    measure: (tiles, piece) => together([{ tiles, piece }]),
-    together,
+    measure: (tiles, piece) => measureAll([{ tiles, piece }]),
+    measureAll,
     merge: (left, right) => {
       const high = statistic(left, "high").maximum(statistic(right, "high"));
       return { high, sum: scaled(left, high).add(scaled(right, high)) };
     },
-    join: (pieces) => {
+    mergeAll: (pieces) => {
       const high = statistic(pieces, "high").max({ axis: 0, keepDims: true });
       return { high, sum: scaled(pieces, high).sum({ axis: 0, keepDims: true }) };
     },
   };
 }
 
-/** Elements of a piece, and nothing beyond the end of the row. */
+/** Elements of a piece, masked beyond the end of the row. */
 export function inRow(tile: Tile | undefined, piece: Piece): Tile {
   if (tile === undefined) throw new Error("an operation names a tile that it has not");
   return piece.within(tile, -Infinity);
 }
 
-/** A row of −∞ alone has no difference to its greatest element. */
+/** A finite maximum: a row of −∞ alone minus its maximum would be NaN. */
 export function finite(high: Tile<"f32">): Tile<"f32"> {
   return high.eq(-Infinity).select(0, high);
 }

@@ -1,4 +1,4 @@
-/** Rows through a queue: every way they are cut, against float64, and which rows take it. */
+/** TMA-pipelined rows: every way of dividing them, against float64, and when they are chosen. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
@@ -9,11 +9,11 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f32, i8 } from "../../formats/dtype.ts";
 import { tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
-import type { QueuedRowsConfiguration } from "./choose-pipelined-rows.ts";
+import type { PipelinedRowsConfiguration } from "./choose-pipelined-rows.ts";
 import { crossEntropy } from "./cross-entropy.ts";
 import { layerNorm, rmsNorm } from "./norm.ts";
 import { quantize } from "./quantize.ts";
-import { planQueuedRows } from "./tma-pipelined-rows.ts";
+import { planPipelinedRows } from "./tma-pipelined-rows.ts";
 import { softmaxBackward } from "./softmax-backward.ts";
 import { logSoftmax, softmax } from "./softmax.ts";
 
@@ -21,19 +21,19 @@ interface Case {
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
-  readonly form: Omit<QueuedRowsConfiguration, "rows">;
+  readonly form: Omit<PipelinedRowsConfiguration, "rows">;
 }
 
 const cases: readonly Case[] = [
   {
-    name: "pieces, the last of which is cut, and a queue that begins anew in the middle of rows",
+    name: "pieces, the last of which is ragged, and stages that wrap around within rows",
     rows: 5,
     columns: 3 * 512 - 64,
     form: {
       columns: 512,
       blocks: 1,
       pieces: 3,
-      slots: 5,
+      stages: 5,
       warps: 2,
       workers: 2,
       held: 0,
@@ -47,21 +47,21 @@ const cases: readonly Case[] = [
       columns: 1024,
       blocks: 1,
       pieces: 1,
-      slots: 2,
+      stages: 2,
       warps: 4,
       workers: 2,
       held: 1,
     },
   },
   {
-    name: "blocks that share rows, the last of which has no elements",
+    name: "blocks that share rows, the last of which is empty",
     rows: 5,
     columns: 64 * 23,
     form: {
       columns: 512,
       blocks: 4,
       pieces: 1,
-      slots: 2,
+      stages: 2,
       warps: 4,
       workers: 1,
       held: 1,
@@ -75,7 +75,7 @@ const cases: readonly Case[] = [
       columns: 512,
       blocks: 2,
       pieces: 2,
-      slots: 3,
+      stages: 3,
       warps: 2,
       workers: 2,
       held: 0,
@@ -89,21 +89,21 @@ const cases: readonly Case[] = [
       columns: 512,
       blocks: 1,
       pieces: 5,
-      slots: 4,
+      stages: 4,
       warps: 2,
       workers: 2,
       held: 2,
     },
   },
   {
-    name: "places that are filled again together, of what registers hold and of what stays in the queue",
+    name: "stages that are refilled together, of pieces in registers and of others",
     rows: 7,
     columns: 5 * 512,
     form: {
       columns: 512,
       blocks: 1,
       pieces: 5,
-      slots: 9,
+      stages: 9,
       warps: 2,
       workers: 2,
       held: 3,
@@ -117,21 +117,21 @@ const cases: readonly Case[] = [
       columns: 512,
       blocks: 2,
       pieces: 3,
-      slots: 7,
+      stages: 7,
       warps: 2,
       workers: 2,
       held: 1,
     },
   },
   {
-    name: "more blocks that share rows than a block has warps to tell them",
+    name: "more blocks that share rows than a block has warps",
     rows: 5,
     columns: 4 * 1024,
     form: {
       columns: 512,
       blocks: 4,
       pieces: 2,
-      slots: 3,
+      stages: 3,
       warps: 2,
       workers: 2,
       held: 2,
@@ -145,7 +145,7 @@ const cases: readonly Case[] = [
       columns: 512,
       blocks: 2,
       pieces: 1,
-      slots: 3,
+      stages: 3,
       warps: 2,
       workers: 2,
       held: 1,
@@ -160,7 +160,7 @@ const cases: readonly Case[] = [
       columns: 512,
       blocks: 2,
       pieces: 2,
-      slots: 3,
+      stages: 3,
       warps: 2,
       workers: 2,
       held: 2,
@@ -175,7 +175,7 @@ const cases: readonly Case[] = [
       columns: 512,
       blocks: 1,
       pieces: 3,
-      slots: 2,
+      stages: 2,
       warps: 2,
       workers: 2,
       held: 3,
@@ -189,7 +189,7 @@ const cases: readonly Case[] = [
       columns: 512,
       blocks: 2,
       pieces: 2,
-      slots: 3,
+      stages: 3,
       warps: 2,
       workers: 2,
       held: 2,
@@ -208,11 +208,11 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test.each(dealtTo(kind, cases))("$name", async ({ rows, columns, form }) => {
     await checkWeighedSoftmax(device, { rows, columns }, (op, axes) =>
-      planQueuedRows(op, axes, { rows: 1, ...form }, new Map()),
+      planPipelinedRows(op, axes, { rows: 1, ...form }, new Map()),
     );
   });
 
-  // Rows that do not fill registers: in a queue, and with what belongs to columns beside them.
+  // Rows that do not fill registers: pipelined, and with per-column inputs loaded beside them.
   const norms = [
     { by: f32, rows: 3, columns: 6144, form: { columns: 8192, pieces: 1, warps: 8 } },
     { by: bf16, rows: 3, columns: 6144, form: { columns: 8192, pieces: 1, warps: 8 } },
@@ -245,7 +245,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   );
 });
 
-test("what belongs to columns comes with the rows where registers hold it for three blocks, and else rows come through a queue", () => {
+test("per-column inputs are loaded with the rows where registers hold them for three blocks; otherwise rows are pipelined", () => {
   const of = (dtype: typeof bf16 | typeof f32, n: number) =>
     layerNorm({ x: bf16, scale: dtype, bias: dtype }).plan({ m: 16_384, n }).configuration;
   const whole = { rows: 1, blocks: 1, pieces: 1 };
@@ -253,23 +253,23 @@ test("what belongs to columns comes with the rows where registers hold it for th
   expect(of(bf16, 5120)).toEqual({ ...whole, columns: 5120, early: { resident: 4 } });
   expect(of(bf16, 7168)).toEqual({ ...whole, columns: 7168, early: { resident: 3 } });
   const held = { ...whole, columns: 8192, held: 1 };
-  expect(of(f32, 8192)).toMatchObject({ ...held, warps: 8, slots: 13, workers: 132 });
+  expect(of(f32, 8192)).toMatchObject({ ...held, warps: 8, stages: 13, workers: 132 });
   expect(of(bf16, 10_240)).toMatchObject({ keepsColumns: true });
 });
 
-test("what belongs to columns of some long rows stays in shared memory where a few blocks have room for it", () => {
-  const kept = { columns: 8192, slots: 5, pieces: 4, held: 4, keepsColumns: true };
+test("per-column inputs of some long rows stay in shared memory where a few blocks can hold them", () => {
+  const kept = { columns: 8192, stages: 5, pieces: 4, held: 4, keepsColumns: true };
   const of = (bias: boolean, dtype: typeof bf16 | typeof f32, m: number, n: number) =>
     layerNorm({ x: bf16, scale: dtype, ...(bias && { bias: dtype }) }).plan({ m, n }).configuration;
   expect(of(true, bf16, 400, 32_768)).toMatchObject({ ...kept, blocks: 1 });
   expect(of(true, bf16, 56, 131_072)).toMatchObject({ ...kept, blocks: 4, workers: 28 });
-  expect(of(false, bf16, 400, 32_768)).toMatchObject({ ...kept, slots: 9, blocks: 1 });
+  expect(of(false, bf16, 400, 32_768)).toMatchObject({ ...kept, stages: 9, blocks: 1 });
   const others = [of(false, bf16, 200, 65_536), of(true, f32, 400, 32_768)];
   for (const each of [...others, of(true, bf16, 60, 262_144)])
     expect(each).not.toHaveProperty("keepsColumns");
 });
 
-test("short rows have two loads a lane, unless they leave lanes without elements or meet several arrays of columns", () => {
+test("short rows have two loads a thread, unless they leave threads idle or have several per-column inputs", () => {
   const of = (n: number) => softmax({ x: bf16 }).plan({ m: 131_072, n }).configuration;
   expect(of(512)).toMatchObject({ rows: 4, columns: 512 });
   expect(of(400)).toMatchObject({ rows: 8, columns: 512 });
@@ -277,19 +277,19 @@ test("short rows have two loads a lane, unless they leave lanes without elements
   expect(norm.plan({ m: 131_072, n: 512 }).configuration).toMatchObject({ rows: 8 });
 });
 
-test("long rows come through a queue where there are many, and by as few blocks as have room", () => {
+test("many long rows are pipelined, by as few blocks as fit", () => {
   const of = (rows: number, columns: number) =>
     quantize({ x: tensor(bf16, [rows, columns]), out: i8 }).plan({}).configuration;
-  // All in registers, half of it, and half of a block's part of it.
-  expect(of(2048, 65_536)).toMatchObject({ columns: 8192, pieces: 8, held: 8, slots: 9 });
+  // All of it in registers, half of it, and half of a block's share.
+  expect(of(2048, 65_536)).toMatchObject({ columns: 8192, pieces: 8, held: 8, stages: 9 });
   // As few workers as take no more turns.
   expect(of(1024, 131_072)).toMatchObject({ blocks: 1, pieces: 16, held: 8, workers: 128 });
   expect(of(512, 262_144)).toMatchObject({ blocks: 2, pieces: 16, held: 8, workers: 64 });
   // Fewer clusters of 4 than processors would make: groups of processors may leave two over each.
   expect(of(512, 524_288)).toMatchObject({ blocks: 4, pieces: 16, held: 8, workers: 29 });
-  // Nothing follows on few rows, and what begins at no multiple of 16 bytes is not brought.
+  // Few rows cannot be pipelined, and TMA needs starts at multiples of 16 bytes.
   for (const found of [of(8, 65_536), of(2048, 65_537), of(16_384, 8192)])
-    expect(found).not.toHaveProperty("slots");
+    expect(found).not.toHaveProperty("stages");
   const entropy = crossEntropy({ logits: tensor(f32, [4096, 65_536]), gradient: true });
   expect(entropy.plan({}).configuration).toMatchObject({
     columns: 4096,

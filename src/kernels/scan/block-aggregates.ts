@@ -1,61 +1,66 @@
 /**
- * What blocks that share a row of a scan tell each other (`mailbox.ts`): in every wave the total of their piece.
+ * Block aggregates of a grid-cooperative scan, exchanged through a mailbox (`mailbox.ts`): in each wave every block of a row publishes the
+ * aggregate of its piece, receives those of the others and computes its exclusive prefix.
  *
- * All blocks combine the totals of all waves in one order, so results repeat bit for bit on GPUs with as many processors.
+ * All blocks combine the aggregates in the same order, so results repeat bit for bit on GPUs with as many processors.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { cdiv, full, iota } from "../../lang/index.ts";
 import type { LaunchSize, Ref, Scalar } from "../../lang/index.ts";
 import type { Size } from "../../ir/size.ts";
 import type { ReduceTiles } from "../reduce/reducer.ts";
-import { askForWords, heardStates, nothingTold, tellWords, wordShape } from "../support/mailbox.ts";
-import type { Words } from "../support/mailbox.ts";
-import { eachTile, only } from "./scan-kernel.ts";
+import { poll, receiveAll, nothingReceived, publish, mailboxShape } from "../support/mailbox.ts";
+import type { PolledWords } from "../support/mailbox.ts";
+import { eachTile, masked } from "./scan-kernel.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 
-/** A block that tells and hears. */
-export interface Teller {
+/** A block that exchanges aggregates. */
+export interface AggregateExchange {
   readonly rule: ScanRule;
   readonly configuration: Pick<ScanConfiguration, "workers">;
-  /** The words that blocks of this row tell each other, [waves, words of a state, workers]. */
-  readonly told: Ref<"u64">;
+  /** The mailbox of this row, [waves, words of a state, workers]. */
+  readonly mailbox: Ref<"u64">;
   readonly worker: Scalar<"i32">;
 }
 
-/** Tells the total of a piece. */
-export function tell(
-  { rule, told, worker }: Teller,
+/** Publishes the aggregate of a piece. */
+export function publishAggregate(
+  { rule, mailbox, worker }: AggregateExchange,
   wave: Scalar<"i32">,
-  total: ReduceTiles,
+  aggregate: ReduceTiles,
 ): void {
-  tellWords(rule.state, told.at(wave), worker, total);
+  publish(rule.state, mailbox.at(wave), worker, aggregate);
 }
 
-/** What has been told of a wave beside what was known before. */
-export function ask({ told }: Teller, wave: Scalar<"i32">, known: Words): Words {
-  return askForWords(told.at(wave), known);
-}
-
-export function nothingHeard({ rule, configuration }: Teller): Words {
-  return nothingTold(rule.state, configuration.workers);
-}
-
-/** What comes before this block's piece of a wave, and what comes before the next wave. */
-export function hear(
-  { rule, configuration, told, worker }: Teller,
+/** Polls the missing aggregates of a wave once. */
+export function pollAggregates(
+  { mailbox }: AggregateExchange,
   wave: Scalar<"i32">,
-  asked: Words,
+  known: PolledWords,
+): PolledWords {
+  return poll(mailbox.at(wave), known);
+}
+
+export function noAggregates({ rule, configuration }: AggregateExchange): PolledWords {
+  return nothingReceived(rule.state, configuration.workers);
+}
+
+/** The exclusive prefix of this block's piece in a wave, and that of the next wave. */
+export function receivePrefix(
+  { rule, configuration, mailbox, worker }: AggregateExchange,
+  wave: Scalar<"i32">,
+  polled: PolledWords,
   before: ReduceTiles,
 ): { readonly here: ReduceTiles; readonly next: ReduceTiles } {
   const { workers } = configuration;
-  const states = heardStates(rule.state, told.at(wave), asked);
-  const [, width] = wordShape(rule.state, workers);
+  const states = receiveAll(rule.state, mailbox.at(wave), polled);
+  const [, width] = mailboxShape(rule.state, workers);
   const numbers = iota(dtypes.i32, [2, width], { axis: 1 });
   const isHere = iota(dtypes.i32, [2, 1], { axis: 0 }).eq(0);
   const isIn = numbers.lt(
     isHere.select(full(dtypes.i32, [1, 1], 0).add(worker), full(dtypes.i32, [1, 1], workers)),
   );
-  const both = rule.together(only(rule, isIn, states));
+  const both = rule.together(masked(rule, isIn, states));
   const of = (row: number): ReduceTiles =>
     rule.merge(
       before,
@@ -64,14 +69,14 @@ export function hear(
   return { here: of(0), next: of(1) };
 }
 
-/** The shape of all that is told: rows, waves and so many beyond the last, words of a state, words of a wave. */
-export function toldShape(
+/** The shape of the mailbox: rows, waves with some beyond the last, words of a state, words of a wave. */
+export function aggregatesMailboxShape(
   { state }: Pick<ScanRule, "state">,
   extents: readonly Size[],
   { columns, workers }: Pick<ScanConfiguration, "columns" | "workers">,
   beyond: number,
 ): readonly Size[] {
   const waves = cdiv(extents.at(-1) ?? 1, columns * workers);
-  const told = typeof waves === "number" ? waves + beyond : (waves as LaunchSize).add(beyond);
-  return [...extents.slice(0, -1), told, ...wordShape(state, workers)];
+  const slices = typeof waves === "number" ? waves + beyond : (waves as LaunchSize).add(beyond);
+  return [...extents.slice(0, -1), slices, ...mailboxShape(state, workers)];
 }

@@ -1,4 +1,4 @@
-/** A scan for the sizes of a launch: axes beside that of the scan become as few as they can, then a form is chosen. */
+/** Plans a scan for the sizes of a launch: other axes are collapsed into as few as possible, then a schedule is chosen. */
 import { dtypes } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
@@ -16,32 +16,32 @@ import {
   alignment,
   broadcastStrides,
   laidOut,
-  lanes,
+  threadsPerBlock,
   powerOfTwoFrom,
   widestAccess,
-  registersOfLane,
+  registersPerThread,
 } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { scanKernel } from "./scan-kernel.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 import {
-  chooseQueue,
-  isPossibleQueue,
-  isQueueable,
-  queuedDimensions,
-  queuedScanKernel,
-  queuedWarps,
+  choosePipeline,
+  isPossiblePipeline,
+  isPipelinable,
+  pipelinedDimensions,
+  pipelinedScanKernel,
+  pipelineWarps,
 } from "./tma-pipelined-scan.ts";
 import {
-  sharedBlocks,
-  sharedColumns,
-  sharedScanKernel,
-  sharedWarps,
-  slack,
+  cooperativeBlocks,
+  cooperativeColumns,
+  gridCooperativeScanKernel,
+  cooperativeWarps,
+  lookahead,
 } from "./grid-cooperative-scan.ts";
-import { toldName } from "../support/mailbox.ts";
-import { toldShape } from "./block-aggregates.ts";
+import { mailboxName } from "../support/mailbox.ts";
+import { aggregatesMailboxShape } from "./block-aggregates.ts";
 
 export interface ScanProblem {
   readonly name: string;
@@ -50,7 +50,7 @@ export interface ScanProblem {
   readonly specs: { readonly [name: string]: TensorSpec };
   readonly shape: readonly Size[];
   readonly axis: number;
-  /** Instead of what the model would choose. */
+  /** Overrides the choice of the planner. */
   readonly configuration?: ScanConfiguration;
 }
 
@@ -80,7 +80,7 @@ export function scanning(problem: ScanProblem, location: Location): Operation {
   }) as unknown as Operation;
 }
 
-/** What lies beside the scan, as few axes as there can be, then the scan's own. */
+/** The other axes, collapsed, then that of the scan. */
 function scanAxes(
   { rule, specs, shape, axis }: ScanProblem,
   dimensions: { readonly [name: string]: number },
@@ -99,7 +99,7 @@ function scanAxes(
   return [...leads, { extent: extents[axis] ?? 1, strides: strides.map((own) => own[axis] ?? 1) }];
 }
 
-/** Blocks that share a row wait for each other, so that all of them have to run at once. */
+/** Blocks that share a row wait for each other: all of them have to be resident at once. */
 function requirePossible(
   { name, rule }: ScanProblem,
   configuration: ScanConfiguration,
@@ -108,41 +108,41 @@ function requirePossible(
   location: Location,
 ): void {
   const { processors } = target;
-  const settings = ["rows", "columns", "workers", "queue"] as const;
+  const settings = ["rows", "columns", "workers", "pipeline"] as const;
   requireSettings(name, configuration, settings, location);
-  const { rows, columns, workers, queue } = configuration;
-  if (queue !== undefined)
-    requireSettings(`the queue of ${name}`, queue, ["slots", "slack"], location);
+  const { rows, columns, workers, pipeline } = configuration;
+  if (pipeline !== undefined)
+    requireSettings(`the pipeline of ${name}`, pipeline, ["stages", "lookahead"], location);
   const blocks = axes.slice(0, -1).reduce((product, { extent }) => product * extent, workers);
-  const most = sharedBlocks * processors;
+  const most = cooperativeBlocks * processors;
   const isPower = (number: number): boolean =>
     Number.isSafeInteger(number) && number >= 1 && powerOfTwoFrom(number) === number;
-  const warps = queue === undefined ? sharedWarps : queuedWarps;
+  const warps = pipeline === undefined ? cooperativeWarps : pipelineWarps;
   const words = Math.max(...Object.values(rule.state).map(({ dtype }) => dtype.bits / 32), 1);
-  // Blocks of more rows than there are have no such rows in their arrays; those of more warps have fewer registers a lane.
+  // Blocks cannot have more rows than the arrays; those of more warps have fewer registers a thread.
   const isHeld =
     rows <= powerOfTwoFrom(axes.at(-2)?.extent ?? 1) &&
-    rows * columns * words < registersOfLane * lanes;
+    rows * columns * words < registersPerThread * threadsPerBlock;
   const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers) && isHeld;
   const isShared = rows === 1 && columns >= 32 * warps && blocks <= most;
-  const isQueued =
-    queue === undefined ||
+  const isPipelined =
+    pipeline === undefined ||
     (workers > 1 &&
-      isQueueable(rule, axes, target) &&
-      isPossibleQueue(rule, columns, queue, target));
-  if (isKnown && isQueued && (workers === 1 || (workers > 1 && isShared))) return;
+      isPipelinable(rule, axes, target) &&
+      isPossiblePipeline(rule, columns, pipeline, target));
+  if (isKnown && isPipelined && (workers === 1 || (workers > 1 && isShared))) return;
   throw refused(
     "TW9904",
     `${name} has no such configuration`,
-    `powers of two for rows, of no more than there are, and for columns, of which registers hold a piece; with several workers 1 row, ${32 * warps} columns or more, and at most ${most} blocks in all; a queue of 2 places more than its slack at least, for which there is room, of pieces of 32 KiB at most, for rows that the copy engine takes`,
+    `powers of two for rows, of no more than there are, and for columns, of which registers hold a piece; with several workers 1 row, ${32 * warps} columns or more, and at most ${most} blocks in all; a pipeline of at least 2 stages more than its lookahead that fits in shared memory, of pieces of 32 KiB at most, for rows that TMA can copy`,
     JSON.stringify(configuration),
     location,
   );
 }
 
-/** Elements of a piece that a lane has. */
-const elementsPerLane = 16;
-/** Rows of a block where neighbours in memory belong to different rows. */
+/** Elements of a piece in the registers of a thread. */
+const elementsPerThread = 16;
+/** Rows of a block where rows are contiguous across, not along. */
 const crossingRows = 64;
 
 function chooseScan(
@@ -158,14 +158,14 @@ function chooseScan(
   const isCrossing = lead?.strides[0] === 1 && column?.strides[0] !== 1;
   const least = (8 * widestAccess) / Math.min(...arrays.map(({ dtype }) => dtype.bits));
   const parts = powerOfTwoFrom(Object.keys(state).length);
-  const span = lanes * Math.max(least, elementsPerLane / parts);
+  const span = threadsPerBlock * Math.max(least, elementsPerThread / parts);
   const most = powerOfTwoFrom(lead?.extent ?? 1);
   const columns = Math.min(isCrossing ? span / crossingRows : span, powerOfTwoFrom(extent));
   let rows = Math.min(isCrossing ? crossingRows : span / columns, most);
   while (!isCrossing && rows > 1 && count / rows < 2 * processors) rows /= 2;
-  const shared = chooseQueue(rule, axes, target) ?? { columns: sharedColumns({ state }) };
+  const shared = choosePipeline(rule, axes, target) ?? { columns: cooperativeColumns({ state }) };
   const workers = Math.min(
-    Math.floor((sharedBlocks * processors) / Math.max(1, count)),
+    Math.floor((cooperativeBlocks * processors) / Math.max(1, count)),
     Math.ceil(extent / shared.columns),
   );
   return workers > 1 ? { rows: 1, workers, ...shared } : { rows, columns, workers: 1 };
@@ -176,7 +176,7 @@ interface ScanForm {
   readonly text: string;
   readonly kernel: () => KernelDefinition;
   readonly dimensions: { readonly [name: string]: number };
-  /** Waves that are told beyond the last. */
+  /** Waves beyond the last whose aggregates are published. */
   readonly beyond: number;
 }
 
@@ -185,25 +185,25 @@ function formOf(
   axes: readonly StridedAxis[],
   configuration: ScanConfiguration,
 ): ScanForm {
-  const { queue, workers } = configuration;
-  if (queue !== undefined) {
-    const queued = { rule, axes, configuration: { ...configuration, queue } };
+  const { pipeline, workers } = configuration;
+  if (pipeline !== undefined) {
+    const pipelined = { rule, axes, configuration: { ...configuration, pipeline } };
     const [lead] = axes;
     const strides = lead?.extent === 1 ? [] : lead?.strides.map(alignment);
     return {
       text: JSON.stringify([configuration, strides]),
-      kernel: () => queuedScanKernel(queued),
-      dimensions: queuedDimensions(queued),
+      kernel: () => pipelinedScanKernel(pipelined),
+      dimensions: pipelinedDimensions(pipelined),
       beyond: 0,
     };
   }
   const form = new StridedForm(axes);
-  const make = workers > 1 ? sharedScanKernel : scanKernel;
+  const make = workers > 1 ? gridCooperativeScanKernel : scanKernel;
   return {
     text: JSON.stringify(configuration) + formText(form.axes),
     kernel: () => make(rule, form, configuration),
     dimensions: form.dimensions(),
-    beyond: slack,
+    beyond: lookahead,
   };
 }
 
@@ -231,27 +231,27 @@ function planScan(
         kernel,
         arguments: {
           ...Object.fromEntries(arrays),
-          ...(isShared && { [toldName]: { argument: toldName } }),
+          ...(isShared && { [mailboxName]: { argument: mailboxName } }),
         },
         dimensions: Object.fromEntries(dimensions),
       },
     ];
   };
   if (!isShared) return { configuration, source: "heuristic", launches };
-  const told = toldShape(
+  const mailbox = aggregatesMailboxShape(
     rule,
     axes.map(({ extent }) => extent),
     configuration,
     form.beyond,
   ) as readonly number[];
   const cleared: Step = {
-    operation: fill({ out: tensor(dtypes.u64, told), value: 0 }) as unknown as Operation,
+    operation: fill({ out: tensor(dtypes.u64, mailbox), value: 0 }) as unknown as Operation,
     dimensions: {},
-    arrays: { out: toldName },
+    arrays: { out: mailboxName },
   };
   const steps = composed([cleared, launches], target);
   return {
     ...{ configuration, source: "heuristic", launches: steps.launches },
-    scratch: { ...steps.scratch, [toldName]: { dtype: dtypes.u64, shape: told } },
+    scratch: { ...steps.scratch, [mailboxName]: { dtype: dtypes.u64, shape: mailbox } },
   };
 }

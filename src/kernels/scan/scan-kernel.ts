@@ -1,6 +1,6 @@
 /**
- * The kernel of a running combination along rows: a block goes through its rows piece by piece, and carries what it has
- * met. Where rows are fewer than processors, several blocks share a row (`grid-cooperative-scan.ts`).
+ * The scan kernel for many rows: a block goes through its rows piece by piece and carries the prefix. Where rows are fewer than
+ * processors, several blocks share a row (`grid-cooperative-scan.ts`).
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, HostValue } from "../../formats/dtype.ts";
@@ -18,8 +18,8 @@ export interface ScanConfiguration {
   readonly columns: number;
   /** Blocks that share a row. */
   readonly workers: number;
-  /** Where pieces come through a queue in shared memory: its places, and waves by which results follow totals. */
-  readonly queue?: { readonly slots: number; readonly slack: number };
+  /** Where TMA moves pieces through a pipeline in shared memory: its stages, and the waves by which aggregates are ahead of results. */
+  readonly pipeline?: { readonly stages: number; readonly lookahead: number };
 }
 
 /** An array of a scan; its place in the list is its place in the form. */
@@ -29,12 +29,12 @@ export interface ScanArray {
   readonly role: "input" | "output";
 }
 
-/** What is combined, and how: a state of one or more numbers, made of each element and made into results. */
+/** A scan operator: how a state of one or more numbers is made of an element, combined, and made into results. */
 export interface ScanRule {
   readonly arrays: readonly ScanArray[];
   readonly state: { readonly [name: string]: StatePart };
   readonly reverse: boolean;
-  /** What stands in inputs beyond the end of rows and becomes the identity; without it, the identity is put there. */
+  /** The value of inputs beyond the end of rows, which lifts to the identity; without it, the state is masked there. */
   readonly fill?: HostValue;
   /** The state of single elements. */
   readonly lift: (tiles: ReduceTiles) => ReduceTiles;
@@ -49,8 +49,8 @@ export interface ScanRule {
   readonly finish: (state: ReduceTiles) => ReduceTiles;
 }
 
-/** What has been met along a row so far, and nothing yet. */
-export function nothing({ state }: Pick<ScanRule, "state">, rows: number): ReduceTiles {
+/** The identity of the state, for each of some rows. */
+export function identityState({ state }: Pick<ScanRule, "state">, rows: number): ReduceTiles {
   return eachTile(state, ({ dtype, identity }) => full(dtype, [rows, 1], identity));
 }
 
@@ -64,9 +64,9 @@ export function eachTile<T>(
   );
 }
 
-/** States where a condition holds, and nothing elsewhere. */
-export function only(rule: ScanRule, isIn: Tile<"bool">, state: ReduceTiles): ReduceTiles {
-  const others = nothing(rule, 1);
+/** States where a condition holds, the identity elsewhere. */
+export function masked(rule: ScanRule, isIn: Tile<"bool">, state: ReduceTiles): ReduceTiles {
+  const others = identityState(rule, 1);
   return eachTile(state, (tile, name) => isIn.select(tile, others[name] ?? tile));
 }
 
@@ -87,7 +87,7 @@ export interface ScanArguments {
   readonly [name: string]: unknown;
 }
 
-/** A piece of rows as it is combined; what lies outside of them is nothing. */
+/** A piece of rows in the format of the state; outside of the rows, the identity. */
 export function loadedPiece(
   rule: ScanRule,
   form: StridedForm,
@@ -109,10 +109,10 @@ export function loadedPiece(
   );
   if (rule.fill !== undefined) return lifted;
   const at = iota(dtypes.i32, [1, columns], { axis: 1 }).add(place[last] as never);
-  return only(rule, at.lt((form.extents[last] ?? 1) as never), lifted);
+  return masked(rule, at.lt((form.extents[last] ?? 1) as never), lifted);
 }
 
-/** Stores what is made of a piece. */
+/** Stores the results of a piece. */
 export function storePiece(
   rule: ScanRule,
   form: StridedForm,
@@ -157,8 +157,8 @@ export function scanKernel(
         (argument[`block${axis}`] as Scalar<"i32">).mul(sizes[axis] ?? 1),
       );
       const steps = constant(dtypes.i32, 0).add(cdiv(form.extents[last] ?? 1, columns) as never);
-      loop({ to: steps, carry: { ...nothing(rule, rows) } }, (index, carry) => {
-        // From the end, the first piece is the last.
+      loop({ to: steps, carry: { ...identityState(rule, rows) } }, (index, carry) => {
+        // In reverse, the last piece comes first.
         const piece = rule.reverse ? steps.sub(index).sub(1) : index;
         const place = [...starts, piece.mul(columns)];
         const state = loadedPiece(rule, form, argument, place, sizes);

@@ -1,13 +1,13 @@
 /**
- * `scanWith`: a running combination by a function of one's own, along an axis of arrays with any strides and of any length, in
- * one pass over memory. What is combined is a state of one or more numbers, as for `reduceWith`:
+ * `scanWith`: a scan with a user-defined associative operator, along an axis of arrays with any strides and of any length, in one pass
+ * over memory. The operator combines states of one or more numbers, as for `reduceWith`:
  *
  *   linear recurrence     load (a, b)         combine (a₀·a₁, a₁·b₀ + b₁)                      finish b: h = a·h' + b
  *   running logsumexp     load (x, 1)         combine (m = max, s = s₀·exp(m₀ − m) + …)        finish m + log s
  *   sums by segments      load (start, x)     combine (s₀ | s₁, s₁ ? x₁ : x₀ + x₁)             finish x
  *
- * States meet in their order along the scan, so that the function has to be associative and need not be commutative. The order
- * of combining is the same whenever sizes and processors are, so that results repeat bit for bit.
+ * States are combined in their order along the scan: the operator must be associative and need not be commutative. The order of
+ * combining depends on the sizes and the number of processors alone, so results repeat bit for bit.
  */
 import type { HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
@@ -23,7 +23,7 @@ import {
   stateOf,
   underFreeNames,
 } from "../reduce/user-combiner.ts";
-import type { GivenCombination } from "../reduce/user-combiner.ts";
+import type { UserCombiner } from "../reduce/user-combiner.ts";
 import type { ReduceInputs } from "../reduce/reduce.ts";
 import type { ReduceTiles } from "../reduce/reducer.ts";
 import { givenAxis, refused, requireFields } from "../support/arguments.ts";
@@ -39,7 +39,7 @@ export interface ScanWithSpec<
 > {
   /** Arrays that broadcast to one shape; a format is an array of n elements. */
   readonly inputs: Inputs;
-  /** The last unless told. */
+  /** The last by default. */
   readonly axis?: number;
   /** Whether it runs from the last element to the first. */
   readonly reverse?: boolean;
@@ -51,7 +51,7 @@ export interface ScanWithSpec<
   readonly combine: (before: NoInfer<State>, after: NoInfer<State>) => NoInfer<State>;
   /** A number for each part of the state: what changes nothing. */
   readonly identity: { readonly [N in keyof NoInfer<State>]: HostValue };
-  /** Results, from the state of all elements so far; the state itself unless told. */
+  /** Results, from the state of all elements so far; the state itself by default. */
   readonly finish?: (state: NoInfer<State>) => Results;
   /** Instead of what the model would choose. */
   readonly configuration?: ScanConfiguration;
@@ -76,11 +76,11 @@ const fields = {
   configuration: "settings",
 } as const;
 
-/** What kernels of scans call their own: axes of the grid, threads, buffers, what blocks tell each other. */
+/** Names that kernels of scans use themselves: grid axes, program threads, buffers, the mailbox. */
 export const scanNames = new RegExp(
   `^(${[
-    ...["block\\d+", "row", "worker", "main", "scan", "serve", "brought", "known", "made"],
-    ...["totalled", "told_by_blocks", "(base|before|total|queue)_\\w+"],
+    ...["block\\d+", "row", "worker", "main", "scan", "exchange", "loaded", "prefixed", "scanned"],
+    ...["aggregated", "told_by_blocks", "(base|before|total|queue)_\\w+"],
   ].join("|")})$`,
   "u",
 );
@@ -94,7 +94,7 @@ export function scanWith<
   const location = captureLocation();
   const name = "scanWith";
   requireFields(name, spec, fields, location);
-  const given = spec as unknown as GivenCombination;
+  const given = spec as unknown as UserCombiner;
   const inputs = givenInputs(name, given, location);
   const shape = broadcastShape(name, Object.values(inputs), location);
   const axis = givenAxis(name, spec.axis ?? -1, shape.length, location);
@@ -126,7 +126,7 @@ export function scanWith<
     })),
     ...{ state, reverse, merge: combine, finish },
     lift: load,
-    total: (tiles) => combinedAlong(tiles, 1, state, reverse ? turned(combine) : combine),
+    total: (tiles) => combinedAlong(tiles, 1, state, reverse ? flipped(combine) : combine),
     together: (tiles) => combinedAlong(tiles, 1, state, combine),
     running: (tiles) => runningAlong(tiles, 1, reverse, state, combine),
   };
@@ -136,7 +136,7 @@ export function scanWith<
   ) as unknown as ScanWithOperation<Inputs, Results>;
 }
 
-/** From the end, what lies behind comes first. */
-function turned(combine: GivenCombination["combine"]): GivenCombination["combine"] {
+/** The operator with its operands swapped, for reverse scans. */
+function flipped(combine: UserCombiner["combine"]): UserCombiner["combine"] {
   return (left, right) => combine(right, left);
 }

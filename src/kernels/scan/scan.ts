@@ -1,11 +1,11 @@
 /**
- * `scan`: running sums, products and extremes along an axis of any length.
+ * `scan`: cumulative sums, products, minima and maxima along an axis of any length.
  *
  *   many rows     one launch: a block goes through its rows, one read and one write
- *   few, long     one launch: blocks share a row, and tell each other their totals
+ *   few, long     one launch: blocks share a row and exchange block aggregates
  *
- * Either way an element is read once and written once. Elements are combined in an order that sizes and the number of
- * processors decide, so results repeat bit for bit.
+ * Either way every element is read once and written once. The order of combining depends on the sizes and the number of processors
+ * alone, so results repeat bit for bit.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
@@ -28,13 +28,13 @@ export type ScanCombination = Extract<Combination, "sum" | "prod" | "min" | "max
 export interface ScanSpec<X extends DTypeName, Out extends DTypeName> {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
-  /** The last unless told. */
+  /** The last by default. */
   readonly axis?: number;
-  /** `"sum"` unless told. */
+  /** `"sum"` by default. */
   readonly combine?: ScanCombination;
   /** Whether it runs from the last element to the first. */
   readonly reverse?: boolean;
-  /** The format of the result; x's own unless told. */
+  /** The format of the result; x's own by default. */
   readonly out?: DType<Out>;
   /** Instead of what the model would choose. */
   readonly configuration?: ScanConfiguration;

@@ -1,4 +1,4 @@
-/** Scans through a queue: either end, rows that overhang, several rows, states of two numbers; and which rows take it. */
+/** TMA-pipelined scans: in both directions, of ragged rows, several rows, states of two numbers; and when they are chosen. */
 import { describe, expect, test } from "vitest";
 import { hasPtxas } from "../../../test/ptxas.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
@@ -30,40 +30,40 @@ interface Case {
   readonly configuration: ScanConfiguration;
 }
 
-const queued = (columns: number, workers: number, slots: number, slack: number) => ({
+const pipelined = (columns: number, workers: number, stages: number, lookahead: number) => ({
   ...{ rows: 1, columns, workers },
-  queue: { slots, slack },
+  pipeline: { stages, lookahead },
 });
 
 const cases: readonly Case[] = [
   {
-    name: "a queue that begins anew, and a last wave of which a block has nothing",
-    ...{ dtype: f32, shape: [1, 10 * 256 + 96], configuration: queued(256, 3, 4, 2) },
+    name: "a pipeline that wraps around, and a last wave in which a block has no piece",
+    ...{ dtype: f32, shape: [1, 10 * 256 + 96], configuration: pipelined(256, 3, 4, 2) },
   },
   {
-    name: "from the end, where the first piece overhangs",
+    name: "in reverse, where the first piece is ragged",
     ...{ dtype: i32, shape: [1, 7 * 512 + 320], reverse: true },
-    configuration: queued(512, 3, 4, 2),
+    configuration: pipelined(512, 3, 4, 2),
   },
   {
     name: "several rows, and results that follow at once",
-    ...{ dtype: i32, shape: [2, 5 * 512], configuration: queued(512, 2, 3, 1) },
+    ...{ dtype: i32, shape: [2, 5 * 512], configuration: pipelined(512, 2, 3, 1) },
   },
   {
     name: "fewer waves than results follow by",
-    ...{ dtype: f32, shape: [1, 640], combine: "max", configuration: queued(256, 2, 5, 3) },
+    ...{ dtype: f32, shape: [1, 640], combine: "max", configuration: pipelined(256, 2, 5, 3) },
   },
   {
     name: "elements narrower than what is combined, from the end",
     ...{ dtype: bf16, shape: [1, 3 * 1024 + 64], combine: "min", reverse: true },
-    configuration: queued(1024, 2, 5, 3),
+    configuration: pipelined(1024, 2, 5, 3),
   },
 ];
 
 /** Two rows of three waves, the last of which one block has nothing of. */
 const small: Case = {
   name: "small",
-  ...{ dtype: i32, shape: [2, 4 * 256 + 32], configuration: queued(256, 2, 3, 1) },
+  ...{ dtype: i32, shape: [2, 4 * 256 + 32], configuration: pipelined(256, 2, 3, 1) },
 };
 
 const merged = {
@@ -73,7 +73,7 @@ const merged = {
   max: Math.max,
 };
 
-async function check(device: Device, one: Case, told: string): Promise<void> {
+async function check(device: Device, one: Case, label: string): Promise<void> {
   const { dtype, shape, combine = "sum", reverse = false, configuration } = one;
   const x = wholeNumbers(dtype, shape, 5);
   const op = scan({ x: tensor(dtype, shape), combine, reverse, configuration });
@@ -86,7 +86,7 @@ async function check(device: Device, one: Case, told: string): Promise<void> {
     );
     return reverse ? running.toReversed() : running;
   });
-  expect([...toNumbers(out as never)], told).toEqual(expected.flat());
+  expect([...toNumbers(out as never)], label).toEqual(expected.flat());
 }
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
@@ -113,7 +113,7 @@ function recurrence(length: number, reverse: boolean, configuration?: ScanConfig
   });
 }
 
-/** Four sums at once in numbers of 64 bits: what is known of pieces takes much of shared memory. */
+/** Four sums at once in numbers of 64 bits: their aggregates and prefixes take much of shared memory. */
 function wide(length: number) {
   const each = <T>(make: (name: "a" | "b" | "c" | "d") => T) => ({
     ...{ a: make("a"), b: make("b"), c: make("c"), d: make("d") },
@@ -138,7 +138,7 @@ test.each([false, true])("a recurrence of two arrays, from the end: %s", async (
     before = (a.values[at] ?? NaN) * before + (b.values[at] ?? NaN);
     expected[at] = before;
   }
-  const op = recurrence(length, reverse, queued(512, 2, 4, 2));
+  const op = recurrence(length, reverse, pipelined(512, 2, 4, 2));
   for (const kind of ["simulator", "emulator"] as const) {
     if (!dealtTo(kind, [false, true]).includes(reverse)) continue;
     const device = await open(kind);
@@ -157,32 +157,32 @@ test("under many schedules", async () => {
   }
 });
 
-test("rows that the copy engine takes are queued, others are not", () => {
+test("rows that TMA can copy are pipelined, others are not", () => {
   const [m, n] = [dim("m"), dim("n")];
   const planned = (op: { plan: typeof plain.plan }, sizes: { readonly [name: string]: number }) =>
     op.plan(sizes, targets.sm_90a).configuration;
   const plain = scan({ x: f32 });
   const long = 2 ** 24;
-  expect(planned(plain, { n: long })).toEqual({ ...queued(8192, 132, 6, 3) });
+  expect(planned(plain, { n: long })).toEqual({ ...pipelined(8192, 132, 6, 3) });
   expect(planned(scan({ x: bf16 }) as never, { n: long })).toMatchObject({
-    queue: { slots: 12, slack: 6 },
+    pipeline: { stages: 12, lookahead: 6 },
   });
-  expect(planned(recurrence(long, false) as never, {})).toEqual({ ...queued(4096, 132, 6, 3) });
-  expect(planned(plain, { n: long + 4 })).not.toHaveProperty("queue");
-  expect(planned(scan({ x: f32, out: f64 }) as never, { n: long })).not.toHaveProperty("queue");
+  expect(planned(recurrence(long, false) as never, {})).toEqual({ ...pipelined(4096, 132, 6, 3) });
+  expect(planned(plain, { n: long + 4 })).not.toHaveProperty("pipeline");
+  expect(planned(scan({ x: f32, out: f64 }) as never, { n: long })).not.toHaveProperty("pipeline");
   const apart = scan({ x: tensor(f32, [m, n], { strides: [n.add(1), 1] }) });
-  expect(planned(apart as never, { m: 2, n: long })).not.toHaveProperty("queue");
-  expect(plain.plan({ n: long }, targets.sm_80).configuration).not.toHaveProperty("queue");
+  expect(planned(apart as never, { m: 2, n: long })).not.toHaveProperty("pipeline");
+  expect(plain.plan({ n: long }, targets.sm_80).configuration).not.toHaveProperty("pipeline");
   expect(planned(plain, { n: 64 })).toMatchObject({ workers: 1 });
 });
 
-test("a queue that cannot be is refused", () => {
+test("an impossible pipeline is refused", () => {
   const given = (configuration: ScanConfiguration, n: number) =>
     codeOf(() => scan({ x: f32, configuration }).plan({ n }, targets.sm_90a));
-  expect(given(queued(1024, 2, 4, 2), 4096)).toBe("nothing was thrown");
-  expect(given(queued(1024, 2, 3, 2), 4096)).toBe("TW9904");
-  expect(given(queued(1024, 2, 4, 2), 4097)).toBe("TW9904");
-  expect(given(queued(1024, 1, 4, 2), 4096)).toBe("TW9904");
+  expect(given(pipelined(1024, 2, 4, 2), 4096)).toBe("nothing was thrown");
+  expect(given(pipelined(1024, 2, 3, 2), 4096)).toBe("TW9904");
+  expect(given(pipelined(1024, 2, 4, 2), 4097)).toBe("TW9904");
+  expect(given(pipelined(1024, 1, 4, 2), 4096)).toBe("TW9904");
 });
 
 test.runIf(hasPtxas)(
@@ -194,7 +194,7 @@ test.runIf(hasPtxas)(
         op.plan({}, targets.sm_90a).launches.map(({ kernel }) => kernel),
         spilled,
       );
-    // Of the narrowest elements lanes hold the most.
+    // Threads hold the most of the narrowest elements.
     for (const dtype of takesAll ? [f32, bf16, i8] : [i8])
       expect(problems(scan({ x: tensor(dtype, [length]) }), 0), dtype.name).toEqual([]);
     expect(problems(recurrence(length, true) as never, 0)).toEqual([]);

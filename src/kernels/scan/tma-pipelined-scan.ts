@@ -1,16 +1,16 @@
 /**
- * A running combination along few, long rows whose elements lie side by side: as in `grid-cooperative-scan.ts` the blocks of a row go through it
- * in waves and tell each other the totals of their pieces, but pieces come and go through a queue in shared memory, moved by the
- * copy engine, and what is not combining elements is done by warps of their own:
+ * A warp-specialized scan of few, long, contiguous rows. As in `grid-cooperative-scan.ts`, the blocks of a row go through it in waves and
+ * exchange the aggregates of their pieces. Here TMA moves pieces through a pipeline of stages in shared memory, and dedicated warps do
+ * everything but the scan itself:
  *
- *   lanes      total of my 32 elements: wave 2      total: wave 3      total: wave 4       …   each as soon as the piece is there
- *              ·                                     results: wave 0    results: wave 1     …   each as soon as what comes before is known
- *   a warp     what comes before each lane within the block; tells the block's total
- *   a warp     hears all blocks' totals: what comes before the block
- *   a warp     copies results out, and the next pieces in
+ *   scan       sum of my 32 elements: wave 2      sum: wave 3        sum: wave 4        …   each as soon as the piece has arrived
+ *              ·                                   results: wave 0    results: wave 1    …   each as soon as its prefix is known
+ *   a warp     the prefix of each thread within the block; publishes the block's aggregate
+ *   a warp     receives the aggregates of all blocks: the prefix of the block
+ *   a warp     stores results and loads the next pieces, by TMA
  *
- * Lanes meet nobody but through barriers in shared memory: what they wait for was begun waves before. A piece stays in its place of the
- * queue from when it comes until its results go out of it, and lanes read it twice, so that no registers hold it.
+ * Scanning threads synchronize through barriers in shared memory only, with work that was started waves before. A piece stays in its
+ * stage until its results are stored from there. Threads read it twice, so no registers hold it in between.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -48,23 +48,28 @@ import type { Target } from "../../targets/target.ts";
 import type { ReduceTiles } from "../reduce/reducer.ts";
 import { alignedDimension, widestAccess } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
-import { eachTile, nothing, only } from "./scan-kernel.ts";
+import { eachTile, identityState, masked } from "./scan-kernel.ts";
 import type { ScanArray, ScanConfiguration, ScanRule } from "./scan-kernel.ts";
-import { toldName } from "../support/mailbox.ts";
-import { hear, nothingHeard, tell, toldShape } from "./block-aggregates.ts";
-import type { Teller } from "./block-aggregates.ts";
+import { mailboxName } from "../support/mailbox.ts";
+import {
+  aggregatesMailboxShape,
+  noAggregates,
+  publishAggregate,
+  receivePrefix,
+} from "./block-aggregates.ts";
+import type { AggregateExchange } from "./block-aggregates.ts";
 
-/** Warps that combine; as many serve them, of which three are needed. */
-export const queuedWarps = 8;
-const lanes = 32 * queuedWarps;
+/** Warps that scan. The exchange has a program thread of as many, of which three are used. */
+export const pipelineWarps = 8;
+const threads = 32 * pipelineWarps;
 
-/** Bytes of a lane's elements, as they are copied and as they are combined, and how many elements there are at most. */
-const [bytesPerLane, mostPerLane] = [128, 32] as const;
+/** Bytes of a thread's elements at most, as copied and as combined; and elements of a thread at most. */
+const [bytesPerThread, mostPerThread] = [128, 32] as const;
 
-/** Shared memory that the queue and what is known of its pieces may take: what is left, lanes exchange elements through. */
-const queueBytes = 209 * 1024;
+/** Shared memory of the pipeline at most; threads exchange elements through the rest. */
+const pipelineBytes = 209 * 1024;
 
-/** Bytes of a row of a box: as wide as a swizzle, so that lanes read neighbouring stretches without conflicts. */
+/** Bytes of a row of a box: as wide as a swizzle, so that threads read neighbouring segments without bank conflicts. */
 const boxBytes = 128;
 
 /** Rows of a box at most. */
@@ -72,69 +77,73 @@ const mostBoxRows = 256;
 
 const inBox = ({ bits }: DType): number => (boxBytes * 8) / bits;
 
-export interface Queue {
-  /** Pieces that the queue has room for. */
-  readonly slots: number;
-  /** Waves by which results follow totals. */
-  readonly slack: number;
+export interface ScanPipelineShape {
+  /** Stages of the pipeline, a piece each. */
+  readonly stages: number;
+  /** Waves by which aggregates are ahead of results. */
+  readonly lookahead: number;
 }
 
-/** How pieces are queued, for as many workers as there can be; undefined where the copy engine does not take the rows. */
-export function chooseQueue(
+/** The shape of the pipeline; undefined where TMA cannot move the rows. */
+export function choosePipeline(
   rule: ScanRule,
   axes: readonly StridedAxis[],
   target: Target,
-): { readonly columns: number; readonly queue: Queue } | undefined {
-  if (!isQueueable(rule, axes, target)) return undefined;
+): { readonly columns: number; readonly pipeline: ScanPipelineShape } | undefined {
+  if (!isPipelinable(rule, axes, target)) return undefined;
   const [copied, combined] = [bytesOf(inputsOf(rule)), bytesOf(Object.values(rule.state))];
-  const most = bytesPerLane / Math.max(copied, combined);
-  let each = mostPerLane;
+  const most = bytesPerThread / Math.max(copied, combined);
+  let each = mostPerThread;
   while (each > Math.max(1, most)) each /= 2;
-  const columns = lanes * each;
-  let queue: Queue | undefined;
-  for (let slots = 3; ; slots += 1) {
-    // Half of the places wait until others have heard of their totals, half for pieces that come and results that go.
-    const next = { slots, slack: Math.floor(slots / 2) };
-    if (queuedBytes(rule, columns, next) > queueBytes) break;
-    queue = next;
+  const columns = threads * each;
+  let pipeline: ScanPipelineShape | undefined;
+  for (let stages = 3; ; stages += 1) {
+    // Half of the stages wait for prefixes, the other half for loads and stores.
+    const next = { stages, lookahead: Math.floor(stages / 2) };
+    if (pipelineBytesOf(rule, columns, next) > pipelineBytes) break;
+    pipeline = next;
   }
-  return queue === undefined ? undefined : { columns, queue };
+  return pipeline === undefined ? undefined : { columns, pipeline };
 }
 
 function bytesOf(parts: readonly { readonly dtype: DType }[]): number {
   return parts.reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
 }
 
-/** Bytes of shared memory that a queue and what is known of its pieces take. */
-function queuedBytes(rule: ScanRule, columns: number, { slots, slack }: Queue): number {
-  const known = (slack + 1) * (2 * lanes + 2) * bytesOf(Object.values(rule.state));
-  return slots * columns * bytesOf(inputsOf(rule)) + known;
-}
-
-/** Whether there is such a queue of pieces of so many columns: a copy takes one, and a block has room for all. */
-export function isPossibleQueue(
+/** Shared memory of a pipeline and of the aggregates and prefixes of its pieces. */
+function pipelineBytesOf(
   rule: ScanRule,
   columns: number,
-  queue: Queue,
-  { sharedMemoryPerBlock }: Target,
-): boolean {
-  const { slots, slack } = queue;
-  const isCounted = [slots, slack].every((count) => Number.isSafeInteger(count) && count >= 1);
-  // The place of a piece is filled again when the results of the next one go out, which follow totals of later ones.
-  if (!isCounted || slots < slack + 2) return false;
-  const isCopied = inputsOf(rule).every(({ dtype }) => columns <= mostBoxRows * inBox(dtype));
-  return isCopied && queuedBytes(rule, columns, queue) <= sharedMemoryPerBlock;
+  { stages, lookahead }: ScanPipelineShape,
+): number {
+  const states = (lookahead + 1) * (2 * threads + 2) * bytesOf(Object.values(rule.state));
+  return stages * columns * bytesOf(inputsOf(rule)) + states;
 }
 
-/** Whether boxes of the copy engine make up the rows, and results fit where elements were. */
-export function isQueueable(
+/** Whether a TMA copy takes a piece of so many columns and shared memory holds all stages. */
+export function isPossiblePipeline(
+  rule: ScanRule,
+  columns: number,
+  pipeline: ScanPipelineShape,
+  { sharedMemoryPerBlock }: Target,
+): boolean {
+  const { stages, lookahead } = pipeline;
+  const isCounted = [stages, lookahead].every((count) => Number.isSafeInteger(count) && count >= 1);
+  // A stage is refilled when the results of the next piece are stored, which follow the aggregates of later ones.
+  if (!isCounted || stages < lookahead + 2) return false;
+  const isCopied = inputsOf(rule).every(({ dtype }) => columns <= mostBoxRows * inBox(dtype));
+  return isCopied && pipelineBytesOf(rule, columns, pipeline) <= sharedMemoryPerBlock;
+}
+
+/** Whether TMA boxes make up the rows, and results fit in the stages of inputs. */
+export function isPipelinable(
   rule: ScanRule,
   axes: readonly StridedAxis[],
   { features }: Target,
 ): boolean {
   const [lead, column] = axes;
   if (axes.length !== 2 || lead === undefined || column === undefined) return false;
-  if (!features.includes("tma") || placesOf(rule) === undefined) return false;
+  if (!features.includes("tma") || stagesOfResults(rule) === undefined) return false;
   return rule.arrays.every(({ dtype }, position) => {
     const stride = lead.strides[position] ?? 0;
     const isApart = stride > 0 && (stride * dtype.bits) % (8 * widestAccess) === 0;
@@ -150,24 +159,24 @@ export function isQueueable(
 const inputsOf = ({ arrays }: ScanRule): readonly ScanArray[] =>
   arrays.filter(({ role }) => role === "input");
 
-/** By the name of each result, the input of the same format whose place it takes; undefined where there are not enough. */
-function placesOf(rule: ScanRule): ReadonlyMap<string, string> | undefined {
+/** For each result the input of the same format whose stage it overwrites; undefined where there are not enough. */
+function stagesOfResults(rule: ScanRule): ReadonlyMap<string, string> | undefined {
   const left = [...inputsOf(rule)];
-  const places = new Map<string, string>();
+  const found = new Map<string, string>();
   for (const { name, dtype, role } of rule.arrays) {
     if (role === "input") continue;
-    const found = left.findIndex((input) => input.dtype === dtype);
-    const [input] = found < 0 ? [] : left.splice(found, 1);
+    const index = left.findIndex((input) => input.dtype === dtype);
+    const [input] = index < 0 ? [] : left.splice(index, 1);
     if (input === undefined) return undefined;
-    places.set(name, input.name);
+    found.set(name, input.name);
   }
-  return places;
+  return found;
 }
 
 /** What the kernel depends on. */
-export interface QueuedScan {
+export interface PipelinedScan {
   readonly rule: ScanRule;
-  readonly configuration: ScanConfiguration & { readonly queue: Queue };
+  readonly configuration: ScanConfiguration & { readonly pipeline: ScanPipelineShape };
   readonly axes: readonly StridedAxis[];
 }
 
@@ -179,7 +188,7 @@ const baseName = (name: string): string => `base_${name}`;
 const beforeName = (name: string): string => `before_${name}`;
 
 /** Values for the dimensions of the kernel. */
-export function queuedDimensions({ axes }: QueuedScan): { readonly [name: string]: number } {
+export function pipelinedDimensions({ axes }: PipelinedScan): { readonly [name: string]: number } {
   const [lead, column] = axes;
   const strides = (lead?.strides ?? []).map(
     (stride, position) => [strideName(position), stride] as const,
@@ -197,7 +206,7 @@ const extents = (): readonly [Size, Size] => [
   dim(columnsName, { multipleOf: 16 }),
 ];
 
-function arraySpec({ axes }: QueuedScan, { dtype }: ScanArray, position: number): TensorSpec {
+function arraySpec({ axes }: PipelinedScan, { dtype }: ScanArray, position: number): TensorSpec {
   const [rows, columns] = extents();
   const [lead] = axes;
   const box = inBox(dtype);
@@ -207,68 +216,73 @@ function arraySpec({ axes }: QueuedScan, { dtype }: ScanArray, position: number)
   return tensor(dtype, [rows, boxes, box], { strides: [stride, box, 1] });
 }
 
-export function queuedScanKernel(scan: QueuedScan): KernelDefinition {
+export function pipelinedScanKernel(scan: PipelinedScan): KernelDefinition {
   const { rule, configuration } = scan;
-  const { columns, workers, queue } = configuration;
-  const sets = queue.slack + 1;
+  const { columns, workers, pipeline } = configuration;
+  const sets = pipeline.lookahead + 1;
   const named = (role: ScanArray["role"]) =>
     Object.fromEntries(
       rule.arrays.flatMap((each, position) =>
         each.role === role ? [[each.name, arraySpec(scan, each, position)]] : [],
       ),
     );
-  const queues = inputsOf(rule).map(({ name, dtype }): readonly [string, ScratchSpec] => [
+  const inputStages = inputsOf(rule).map(({ name, dtype }): readonly [string, ScratchSpec] => [
     queueName(name),
-    smem(dtype, [queue.slots, columns / inBox(dtype), inBox(dtype)]),
+    smem(dtype, [pipeline.stages, columns / inBox(dtype), inBox(dtype)]),
   ]);
   const shared = Object.entries(rule.state).flatMap(
     ([name, { dtype }]): (readonly [string, ScratchSpec])[] => [
-      [totalName(name), smem(dtype, [sets, lanes])],
-      // What comes before each lane, and behind them, or from the end before them, one that nothing comes before.
-      [baseName(name), smem(dtype, [sets, lanes + 1])],
+      [totalName(name), smem(dtype, [sets, threads])],
+      // The exclusive prefix of each thread, and the identity in front; in reverse, behind.
+      [baseName(name), smem(dtype, [sets, threads + 1])],
       [beforeName(name), smem(dtype, [sets, 1])],
     ],
   );
   const [rows, extent] = extents();
   return kernel(
     {
-      name: "scan_queued",
+      name: "scan_tma_pipelined",
       grid: { row: rows, worker: workers },
-      ...{ threads: ["scan", "serve"], warps: queuedWarps },
+      ...{ threads: ["scan", "exchange"], warps: pipelineWarps },
       inputs: named("input"),
       outputs: named("output"),
-      inouts: { [toldName]: tensor(dtypes.u64, toldShape(rule, [rows, extent], configuration, 0)) },
+      inouts: {
+        [mailboxName]: tensor(
+          dtypes.u64,
+          aggregatesMailboxShape(rule, [rows, extent], configuration, 0),
+        ),
+      },
       scratch: {
-        ...Object.fromEntries([...queues, ...shared]),
-        brought: barrier({ count: queue.slots, arrivals: queues.length }),
-        made: barrier({ count: queue.slots }),
-        totalled: barrier({ count: sets }),
-        known: barrier({ count: sets, arrivals: 2 }),
+        ...Object.fromEntries([...inputStages, ...shared]),
+        loaded: barrier({ count: pipeline.stages, arrivals: inputStages.length }),
+        scanned: barrier({ count: pipeline.stages }),
+        aggregated: barrier({ count: sets }),
+        prefixed: barrier({ count: sets, arrivals: 2 }),
       },
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };
-      const block = new QueuedBlock(scan, argument);
+      const block = new ScanPipeline(scan, argument);
       const on = (thread: string, body: () => void): void => {
         (argument[thread] as (body: () => void) => void)(body);
       };
       on("scan", () => {
-        block.combine();
+        block.scan();
       });
-      on("serve", () => {
+      on("exchange", () => {
         warps((warp) => {
-          const serving = [
+          const roles = [
             () => {
-              block.move();
+              block.copy();
             },
             () => {
-              block.tell();
+              block.publish();
             },
             () => {
-              block.hear();
+              block.receive();
             },
           ];
-          for (const [number, body] of serving.entries()) when(warp.eq(number), body);
+          for (const [number, body] of roles.entries()) when(warp.eq(number), body);
         });
       });
     },
@@ -276,16 +290,16 @@ export function queuedScanKernel(scan: QueuedScan): KernelDefinition {
 }
 
 /** The body of the kernel, for one block. */
-class QueuedBlock {
-  readonly #scan: QueuedScan;
+class ScanPipeline {
+  readonly #scan: PipelinedScan;
   readonly #argument: { readonly [name: string]: unknown };
   readonly #row: Scalar<"i32">;
   readonly #worker: Scalar<"i32">;
   readonly #pieces: Scalar<"i32">;
   readonly #waves: Scalar<"i32">;
-  readonly #teller: Teller;
+  readonly #aggregates: AggregateExchange;
 
-  constructor(scan: QueuedScan, argument: { readonly [name: string]: unknown }) {
+  constructor(scan: PipelinedScan, argument: { readonly [name: string]: unknown }) {
     const { rule, configuration } = scan;
     const { columns, workers } = configuration;
     const [, extent] = extents();
@@ -296,36 +310,39 @@ class QueuedBlock {
     this.#worker = argument["worker"] as Scalar<"i32">;
     this.#pieces = count(cdiv(extent, columns));
     this.#waves = count(cdiv(extent, columns * workers));
-    const told = (argument[toldName] as Ref<"u64">).at(this.#row);
-    this.#teller = { rule, configuration, told, worker: this.#worker };
+    const mailbox = (argument[mailboxName] as Ref<"u64">).at(this.#row);
+    this.#aggregates = { rule, configuration, mailbox, worker: this.#worker };
   }
 
-  get #slots(): ReturnType<typeof ring> {
-    return ring(this.#scan.configuration.queue.slots);
+  get #stages(): ReturnType<typeof ring> {
+    return ring(this.#scan.configuration.pipeline.stages);
   }
 
   get #sets(): ReturnType<typeof ring> {
-    return ring(this.#scan.configuration.queue.slack + 1);
+    return ring(this.#scan.configuration.pipeline.lookahead + 1);
   }
 
-  #barrier(name: "brought" | "made" | "totalled" | "known", { slot }: RingPosition): Barrier {
+  #barrier(
+    name: "loaded" | "scanned" | "aggregated" | "prefixed",
+    { slot }: RingPosition,
+  ): Barrier {
     return (this.#argument[name] as Barrier).at(slot);
   }
 
-  /** The scanning lanes: totals of one wave, then results of an earlier one. */
-  combine(): void {
-    const { slack } = this.#scan.configuration.queue;
-    const first = { slot: this.#slots.start(), set: this.#sets.start() };
+  /** The scanning threads: sums of one wave, then results of an earlier one. */
+  scan(): void {
+    const { lookahead } = this.#scan.configuration.pipeline;
+    const first = { slot: this.#stages.start(), set: this.#sets.start() };
     const next = ({ slot, set }: typeof first): typeof first => ({
-      slot: this.#slots.next(slot),
+      slot: this.#stages.next(slot),
       set: this.#sets.next(set),
     });
-    const ahead = loop({ to: this.#waves.minimum(slack), carry: first }, (wave, at) => {
+    const ahead = loop({ to: this.#waves.minimum(lookahead), carry: first }, (wave, at) => {
       this.#total(wave, at.slot, at.set);
       return next(at);
     });
     loop({ to: this.#waves, carry: { ahead, at: first } }, (wave, carry) => {
-      const later = wave.add(slack);
+      const later = wave.add(lookahead);
       when(later.lt(this.#waves), () => {
         this.#total(later, carry.ahead.slot, carry.ahead.set);
       });
@@ -334,66 +351,66 @@ class QueuedBlock {
     });
   }
 
-  /** Totals of what each lane has of a piece. */
+  /** The sum of the elements of each thread. */
   #total(wave: Scalar<"i32">, slot: RingPosition, set: RingPosition): void {
-    this.#barrier("brought", slot).wait({ parity: slot.phase });
+    this.#barrier("loaded", slot).wait({ parity: slot.phase });
     const totals = this.#scan.rule.total(this.#elements(wave, slot));
-    this.#put(totalName, set, totals, lanes);
-    this.#barrier("totalled", set).arrive();
+    this.#put(totalName, set, totals, threads);
+    this.#barrier("aggregated", set).arrive();
   }
 
-  /** Results of a piece, in its place of the queue. */
+  /** Results of a piece, in its stage. */
   #results(wave: Scalar<"i32">, slot: RingPosition, set: RingPosition): void {
     const { rule } = this.#scan;
-    const known = this.#barrier("known", set);
-    known.wait({ parity: set.phase });
-    const bases = this.#get(baseName, set, [lanes, 1], rule.reverse ? 1 : 0);
+    const prefixed = this.#barrier("prefixed", set);
+    prefixed.wait({ parity: set.phase });
+    const bases = this.#get(baseName, set, [threads, 1], rule.reverse ? 1 : 0);
     const before = rule.merge(this.#get(beforeName, set, [1, 1]), bases);
     const results = rule.finish(rule.merge(before, rule.running(this.#elements(wave, slot))));
-    for (const [name, place] of placesOf(rule) ?? []) {
+    for (const [name, input] of stagesOfResults(rule) ?? []) {
       const result = results[name];
       if (result === undefined) continue;
-      const window = (this.#argument[queueName(place)] as Ref).at(slot.slot);
+      const window = (this.#argument[queueName(input)] as Ref).at(slot.slot);
       window.store(
         result
-          .broadcastTo([lanes, this.#each])
+          .broadcastTo([threads, this.#each])
           .reshape([this.#scan.configuration.columns / inBox(result.dtype), inBox(result.dtype)]),
       );
     }
     commitShared();
-    this.#barrier("made", slot).arrive();
+    this.#barrier("scanned", slot).arrive();
   }
 
-  /** Elements of a lane. */
+  /** Elements of a thread. */
   get #each(): number {
-    return this.#scan.configuration.columns / lanes;
+    return this.#scan.configuration.columns / threads;
   }
 
-  /** A piece as it is combined, neighbouring elements by each lane. Past the end there may be anything that nothing follows. */
+  /** A piece in registers, neighbouring elements by each thread. Past the end it may hold anything: nothing follows it. */
   #elements(wave: Scalar<"i32">, { slot }: RingPosition): ReduceTiles {
     const { rule } = this.#scan;
-    const layout = `(${bitNames("L", 5)} ${bitNames("W", Math.log2(queuedWarps))} | ${bitNames("R", Math.log2(this.#each))})`;
+    const layout = `(${bitNames("L", 5)} ${bitNames("W", Math.log2(pipelineWarps))} | ${bitNames("R", Math.log2(this.#each))})`;
     const tiles = inputsOf(rule).map(({ name }): readonly [string, Tile] => [
       name,
       (this.#argument[queueName(name)] as Ref)
         .at(slot)
         .load()
-        .reshape([lanes, this.#each])
+        .reshape([threads, this.#each])
         .layoutCast(layout),
     ]);
     const lifted = eachTile(rule.lift(Object.fromEntries(tiles)), (tile) =>
-      tile.broadcastTo([lanes, this.#each]),
+      tile.broadcastTo([threads, this.#each]),
     );
     if (!rule.reverse) return lifted;
     const [, extent] = extents();
-    const at = iota(dtypes.i32, [lanes, this.#each], { axis: 0 })
+    const at = iota(dtypes.i32, [threads, this.#each], { axis: 0 })
       .mul(this.#each)
-      .add(iota(dtypes.i32, [lanes, this.#each], { axis: 1 }))
+      .add(iota(dtypes.i32, [threads, this.#each], { axis: 1 }))
       .add(this.#piece(wave).mul(this.#scan.configuration.columns) as never);
-    return only(rule, at.lt(extent as never), lifted);
+    return masked(rule, at.lt(extent as never), lifted);
   }
 
-  /** The number of this block's piece of a wave; of what comes after the last one, the number after it. */
+  /** The index of this block's piece of a wave; past the last piece, the number of pieces. */
   #piece(wave: Scalar<"i32">): Scalar<"i32"> {
     const { rule, configuration } = this.#scan;
     const number = wave.mul(configuration.workers).add(this.#worker);
@@ -402,33 +419,33 @@ class QueuedBlock {
     return number.lt(this.#pieces).select(piece, this.#pieces).maximum(0);
   }
 
-  /** Copies pieces in ahead, and results out once they are made; their place is filled again when they have left it. */
-  move(): void {
-    const { queue } = this.#scan.configuration;
-    loop({ to: this.#waves.minimum(queue.slots) }, (wave) => {
-      this.#bring(wave, wave);
+  /** Loads pieces ahead and stores results. A stage is refilled once its results have left it. */
+  copy(): void {
+    const { pipeline } = this.#scan.configuration;
+    loop({ to: this.#waves.minimum(pipeline.stages) }, (wave) => {
+      this.#load(wave, wave);
     });
-    const carry = { at: this.#slots.start(), last: this.#slots.start() };
+    const carry = { at: this.#stages.start(), last: this.#stages.start() };
     loop({ to: this.#waves, carry }, (wave, { at, last }) => {
-      this.#barrier("made", at).wait({ parity: at.phase });
-      for (const [name, place] of placesOf(this.#scan.rule) ?? [])
-        copyAsync((this.#argument[queueName(place)] as Ref).at(at.slot), this.#window(name, wave));
+      this.#barrier("scanned", at).wait({ parity: at.phase });
+      for (const [name, input] of stagesOfResults(this.#scan.rule) ?? [])
+        copyAsync((this.#argument[queueName(input)] as Ref).at(at.slot), this.#window(name, wave));
       commitGroup();
-      // What the last wave made has left its place by now, or soon.
-      const following = wave.add(queue.slots - 1);
+      // The results of the last wave have left their stage by now, or soon.
+      const following = wave.add(pipeline.stages - 1);
       when(wave.gt(0).and(following.lt(this.#waves)), () => {
         waitGroup(1, { read: true });
-        this.#bring(following, last.slot);
+        this.#load(following, last.slot);
       });
-      return { at: this.#slots.next(at), last: at };
+      return { at: this.#stages.next(at), last: at };
     });
     waitGroup();
   }
 
-  #bring(wave: Scalar<"i32">, slot: Scalar<"i32">): void {
+  #load(wave: Scalar<"i32">, stage: Scalar<"i32">): void {
     for (const { name } of inputsOf(this.#scan.rule))
-      copyAsync(this.#window(name, wave), (this.#argument[queueName(name)] as Ref).at(slot), {
-        barrier: (this.#argument["brought"] as Barrier).at(slot),
+      copyAsync(this.#window(name, wave), (this.#argument[queueName(name)] as Ref).at(stage), {
+        barrier: (this.#argument["loaded"] as Barrier).at(stage),
       });
   }
 
@@ -440,43 +457,45 @@ class QueuedBlock {
     return ref.at(this.#row, slice(first, boxes), slice(0, box));
   }
 
-  /** Tells the total of each wave, and lanes what comes before them within the block. */
-  tell(): void {
+  /** Publishes the aggregate of each wave, and gives every thread its prefix within the block. */
+  publish(): void {
     const { rule, configuration } = this.#scan;
-    const { slack } = configuration.queue;
-    const end = rule.reverse ? lanes : 0;
-    for (const [name, tile] of Object.entries(nothing(rule, slack + 1)))
-      (this.#argument[baseName(name)] as Ref).at(slice(0, slack + 1), slice(end, 1)).store(tile);
+    const { lookahead } = configuration.pipeline;
+    const end = rule.reverse ? threads : 0;
+    for (const [name, tile] of Object.entries(identityState(rule, lookahead + 1)))
+      (this.#argument[baseName(name)] as Ref)
+        .at(slice(0, lookahead + 1), slice(end, 1))
+        .store(tile);
     loop({ to: this.#waves, carry: this.#sets.start() }, (wave, set) => {
-      this.#barrier("totalled", set).wait({ parity: set.phase });
-      // Neighbouring ones by each lane, which puts together its own before it asks others.
-      const layout = `( | ${bitNames("R", Math.log2(lanes / 32))} ${bitNames("L", 5)})`;
-      const totals = eachTile(this.#get(totalName, set, [1, lanes]), (tile) =>
+      this.#barrier("aggregated", set).wait({ parity: set.phase });
+      // Neighbouring sums by each thread, which combines its own before it exchanges with others.
+      const layout = `( | ${bitNames("R", Math.log2(threads / 32))} ${bitNames("L", 5)})`;
+      const totals = eachTile(this.#get(totalName, set, [1, threads]), (tile) =>
         tile.layoutCast(layout),
       );
-      tell(this.#teller, wave, rule.total(totals));
+      publishAggregate(this.#aggregates, wave, rule.total(totals));
       const running = rule.running(totals);
-      this.#put(baseName, set, running, lanes, rule.reverse ? 0 : 1);
-      this.#barrier("known", set).arrive();
+      this.#put(baseName, set, running, threads, rule.reverse ? 0 : 1);
+      this.#barrier("prefixed", set).arrive();
       return this.#sets.next(set);
     });
   }
 
-  /** Hears what comes before the block's piece of each wave. */
-  hear(): void {
+  /** Receives the prefix of the block's piece of each wave. */
+  receive(): void {
     const { rule } = this.#scan;
-    const carry = { set: this.#sets.start(), before: { ...nothing(rule, 1) } };
+    const carry = { set: this.#sets.start(), before: { ...identityState(rule, 1) } };
     loop({ to: this.#waves, carry }, (wave, { set, before }) => {
-      // Nothing can be missed before this block has told its own; and by then lanes have read what was heard in this place last.
-      this.#barrier("totalled", set).wait({ parity: set.phase });
-      const heard = hear(this.#teller, wave, nothingHeard(this.#teller), before);
-      this.#put(beforeName, set, heard.here, 1);
-      this.#barrier("known", set).arrive();
-      return { set: this.#sets.next(set), before: { ...heard.next } };
+      // Before this block has published, nothing is delayed by waiting; and by then threads have read the prefix that was here.
+      this.#barrier("aggregated", set).wait({ parity: set.phase });
+      const prefix = receivePrefix(this.#aggregates, wave, noAggregates(this.#aggregates), before);
+      this.#put(beforeName, set, prefix.here, 1);
+      this.#barrier("prefixed", set).arrive();
+      return { set: this.#sets.next(set), before: { ...prefix.next } };
     });
   }
 
-  /** States of a set in shared memory, by the name that they have there. */
+  /** Stores the states of a set in shared memory; `named` gives the buffer of each. */
   #put(
     named: (name: string) => string,
     { slot }: RingPosition,

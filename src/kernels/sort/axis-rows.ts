@@ -1,6 +1,5 @@
 /**
- * An axis of any array as rows in memory. What does not lie by rows along the axis is brought there by a permutation, and
- * results of other lengths are brought back:
+ * An axis of any array as contiguous rows. An array with another layout is permuted into rows, and results are permuted back:
  *
  *   x [2, 100, 3], axis 1     rows [2, 3, 100] ──▶ 6 rows of 100 ──▶ the best 4 of each [2, 3, 4] ──▶ back [2, 4, 3]
  */
@@ -17,7 +16,7 @@ export class AxisRows {
   readonly outer: number;
   readonly length: number;
   readonly inner: number;
-  /** Whether the array is such rows already. */
+  /** Whether the array already consists of such rows. */
   readonly isDirect: boolean;
   readonly #shape: readonly number[];
   readonly #strides: readonly number[];
@@ -42,20 +41,20 @@ export class AxisRows {
     return this.outer * this.inner;
   }
 
-  /** The axes, that of the rows last. */
-  get #turned(): readonly number[] {
+  /** The axes with that of the rows last. */
+  get #permuted(): readonly number[] {
     return [...this.#shape.keys()].filter((each) => each !== this.#axis).concat(this.#axis);
   }
 
-  /** Brings the array into rows. */
-  forth(from: string, to: string): Step {
+  /** Permutes the array into rows. */
+  toRows(from: string, to: string): Step {
     const x = tensor(this.#dtype, this.#shape, { strides: this.#strides });
-    return moved(x, this.#turned, from, to);
+    return moved(x, this.#permuted, from, to);
   }
 
-  /** Brings rows of a result back, of any format and length. */
-  back(from: string, to: string, dtype: DType, length: number): Step {
-    const shape = this.#turned.map((axis) => (axis === this.#axis ? length : this.#shape[axis]));
+  /** Permutes rows of a result back, of any format and length. */
+  fromRows(from: string, to: string, dtype: DType, length: number): Step {
+    const shape = this.#permuted.map((axis) => (axis === this.#axis ? length : this.#shape[axis]));
     const axes = this.#shape.map((_, each) => {
       if (each === this.#axis) return this.#shape.length - 1;
       return each < this.#axis ? each : each - 1;

@@ -1,10 +1,10 @@
 /**
- * What tiles of a pass tell each other, and how they look back. Each has a word for each digit, which says whether a number is
- * there, what it counts, and the number:
+ * Decoupled look-back (Merrill and Garland) for a radix pass. Every tile has a status word for each digit: a state, and a number of keys.
+ * State 1 is the tile's own aggregate, 2 the inclusive prefix up to the tile:
  *
  *   tile          0            1            2            3
- *   told          2|12         2|20         1|9          1|7           state, and keys of digit d
- *                                                                      tile 3 reads 9, then 20: 29 keys are before its own
+ *   published     2|12         2|20         1|9          1|7           state, and keys of digit d
+ *                                                                      tile 3 reads 9, then 20: its exclusive prefix is 29
  *   after that    2|12         2|20         1|9          2|36
  */
 import { dtypes } from "../../formats/dtype.ts";
@@ -13,28 +13,32 @@ import type { Ref, Scalar, Tile } from "../../lang/index.ts";
 
 const { i32, u32 } = dtypes;
 
-/** Rows of a pass's state: the totals of digits, one whose first element is the next ticket, and what each tile has told. */
-export const [totalsSlot, ticketSlot, toldSlot] = [0, 1, 2] as const;
+/** Rows in the state of a pass: digit totals, one whose first element is the next ticket, and the status words of each tile. */
+export const [totalsRow, ticketRow, firstTileRow] = [0, 1, 2] as const;
 
-/** A word that is told: how many keys, and above them 1 for those of the tile or 2 for those of all tiles up to it. */
+/** A status word: the number of keys, and above it the state, 1 for an aggregate or 2 for an inclusive prefix. */
 const stateBit = 30;
-const ofTile = 2 ** stateBit;
+const aggregate = 2 ** stateBit;
 
-/** Rows are shorter than this, so that numbers of keys leave room for the state. */
-export const mostKeys = ofTile - 1;
+/** Rows are shorter than this: a number of keys leaves the upper bits to the state. */
+export const mostKeys = aggregate - 1;
 
-/** Tells how many keys of some digits the tile has; `told` are the words of these. */
-export function tell(told: Ref<"u32">, tile: Scalar<"i32">, totals: Tile<"i32">): void {
-  const own = totals.cast(u32).add(ofTile);
-  // The first tile knows all before itself, which is nothing.
-  told.atomicAdd(tile.eq(0).select(own.add(ofTile), own));
+/** Publishes the aggregates of some digits of a tile; `status` are the status words of these. */
+export function publishAggregates(
+  status: Ref<"u32">,
+  tile: Scalar<"i32">,
+  totals: Tile<"i32">,
+): void {
+  const own = totals.cast(u32).add(aggregate);
+  // The aggregate of the first tile is its inclusive prefix.
+  status.atomicAdd(tile.eq(0).select(own.add(aggregate), own));
 }
 
-/** Tiles that are looked at together. */
-const together = 4;
+/** Tiles that one step of the look-back reads. */
+const window = 4;
 
-/** Keys of digits, from the first of them on, in the tiles before; then this tile can tell it, too. */
-export function hear(
+/** The exclusive prefixes of digits, from the first on, by look-back; then publishes the inclusive prefixes. */
+export function lookBack(
   states: Ref<"u32">,
   tile: Scalar<"i32">,
   first: Scalar<"i32">,
@@ -47,13 +51,13 @@ export function hear(
     sum: nothing,
     open: full(i32, [count], 0).add(tile).gt(0),
   };
-  const heard = whileLoop(
+  const prefix = whileLoop(
     carry,
     ({ open }) => open.reduce("or"),
     ({ at, sum, open }) => {
-      const words = Array.from({ length: together }, (_, back) =>
+      const words = Array.from({ length: window }, (_, back) =>
         states
-          .at(at.sub(back).maximum(0).add(toldSlot), digit)
+          .at(at.sub(back).maximum(0).add(firstTileRow), digit)
           .atomicAdd(nothing, { where: open.and(at.ge(back)) }),
       );
       let goesOn = open;
@@ -63,12 +67,12 @@ export function hear(
         sum = sum.add(isThere.select(word.and(mostKeys), nothing));
         at = at.sub(isThere.cast(i32));
         open = open.and(goesOn.and(state.eq(2)).not());
-        if (back < together - 1) goesOn = goesOn.and(state.eq(1));
+        if (back < window - 1) goesOn = goesOn.and(state.eq(1));
       }
       return { at, sum, open };
     },
   );
-  const news = tile.eq(0).select(nothing, heard.sum.add(ofTile));
-  states.at(tile.add(toldSlot), slice(first, count)).atomicAdd(news);
-  return heard.sum.cast(i32);
+  const inclusive = tile.eq(0).select(nothing, prefix.sum.add(aggregate));
+  states.at(tile.add(firstTileRow), slice(first, count)).atomicAdd(inclusive);
+  return prefix.sum.cast(i32);
 }

@@ -1,6 +1,6 @@
 /**
- * Keys: whole numbers without a sign that are in the order of the numbers they stand for, so that sorting, selecting and
- * searching need to know of no format. A key has the bits of its number, rearranged, and gives it back exactly:
+ * Order-preserving keys: unsigned integers in the order of the numbers they stand for, so that sorting, selecting and searching work on one
+ * format. The mapping of bits is invertible:
  *
  *   | f32                | bits       | sign flipped, or all where negative | less 2²³ − 1: the key |
  *   |--------------------|------------|-------------------------------------|-----------------------|
@@ -12,7 +12,7 @@
  *   | NaN                | 7fc00000   | ffc00000                            | ff400001              |
  *   | NaN, sign set      | ffc00000   | 003fffff                            | ffc00000              |
  *
- * The last step turns the negative NaNs, which would come first, around to the end: every NaN is greater than all numbers.
+ * The last step moves negative NaNs, which would come first, to the end: every NaN is greater than all numbers.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
@@ -49,7 +49,7 @@ export function requireKeys(
   );
 }
 
-/** The format that keys are computed in: of 64 bits where the numbers are. Tiles of both are typed as u32's. */
+/** The format of keys: 64 bits for numbers of 64 bits, else 32. Tiles of both are typed as u32. */
 export function keyFormat({ bits }: DType): DType<"u32"> {
   return (bits === 64 ? dtypes.u64 : dtypes.u32) as DType<"u32">;
 }

@@ -1,6 +1,6 @@
 /**
- * The kernels of a sort by digits, least significant first, each digit in one pass over memory (`radix-pass.ts`). The totals of
- * all digits are counted at once beforehand.
+ * The kernels of a least-significant-digit radix sort, one pass over memory for each digit (`radix-pass.ts`). The histograms of all digits
+ * are computed at once beforehand.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -19,7 +19,7 @@ import {
 import type { KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
 import { keysOf } from "./order-key.ts";
 import { digitBits, digits } from "./radix-rank.ts";
-import { totalsSlot } from "./decoupled-look-back.ts";
+import { totalsRow } from "./decoupled-look-back.ts";
 
 const { i32, u32 } = dtypes;
 
@@ -27,7 +27,7 @@ const { i32, u32 } = dtypes;
 export interface RadixConfiguration {
   /** Warps of a block. */
   readonly warps: number;
-  /** Keys of a lane. */
+  /** Keys of a thread. */
   readonly items: number;
 }
 
@@ -46,21 +46,21 @@ export function passesOf({ bits }: DType): number {
 }
 
 /**
- * What blocks tell each other, zero at first: for each pass and row the totals of digits, a row whose first element is the next
- * ticket, and what each tile has told.
+ * The state that blocks share, zero at first: for each pass and row the totals of digits, a row whose first element is the next ticket, and
+ * the status words of each tile.
  */
 export function stateShape(
   form: RadixForm,
   rows: number,
   length: number,
-): readonly [passes: number, rows: number, slots: number, digits: number] {
+): readonly [passes: number, rows: number, tileRows: number, digits: number] {
   return [passesOf(form.dtype), rows, 2 + Math.ceil(length / tileKeys(form)), digits];
 }
 /** Rows, and their length. */
 export const [rows, length] = [dim("rows"), dim("length")];
-const parts = dim("parts");
+const splits = dim("parts");
 
-/** Counts the digits of all passes; `parts` blocks share a row. */
+/** The digit histograms of all passes; `splits` blocks share a row. */
 export function countDigitsKernel(form: RadixForm): KernelDefinition {
   const { dtype, descending, warps: count } = form;
   const span = tileKeys(form);
@@ -68,15 +68,15 @@ export function countDigitsKernel(form: RadixForm): KernelDefinition {
   return kernel(
     {
       name: "count_digits",
-      grid: { row: rows, part: parts },
+      grid: { row: rows, split: splits },
       warps: count,
       inputs: { x: tensor(dtype, [rows, length]) },
       inouts: { state: tensor(u32, [passes, rows, cdiv(length, span).add(2), digits]) },
       scratch: { counts: smem(u32, [passes, digits]) },
     },
-    ({ row, part, x, state, counts }) => {
+    ({ row, split, x, state, counts }) => {
       counts.store(zeros(u32, [passes, digits]));
-      loop({ from: part, to: cdiv(length, span), step: parts }, (piece) => {
+      loop({ from: split, to: cdiv(length, span), step: splits }, (piece) => {
         const here = slice(piece.mul(span), span);
         const keys = keysOf(x.at(row, here).load(), descending);
         const where = iota(i32, [span], { axis: 0 }).add(piece.mul(span)).lt(length);
@@ -86,7 +86,7 @@ export function countDigitsKernel(form: RadixForm): KernelDefinition {
             .atomicAdd(full(u32, [span], 1), { where });
       });
       for (let pass = 0; pass < passes; pass += 1)
-        state.at(pass, row, totalsSlot).atomicAdd(counts.at(pass).load());
+        state.at(pass, row, totalsRow).atomicAdd(counts.at(pass).load());
     },
   ) as unknown as KernelDefinition;
 }

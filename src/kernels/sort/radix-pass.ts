@@ -1,12 +1,11 @@
 /**
- * One pass of a sort by digits. A block takes the next tile of a row, counts its digits, tells how many it has of each, ranks
- * its keys, and adds up what the tiles before it told (`decoupled-look-back.ts`). Keys of the tile are put in order in shared memory,
- * so that those of one digit are stored side by side. Tiles are taken by ticket, so that a tile is only ever waited for
- * while its block runs.
+ * One pass of a radix sort (onesweep). A block takes the next tile of a row, computes its histogram of digits, publishes it, ranks its keys
+ * and finds its prefixes by decoupled look-back (`decoupled-look-back.ts`). Keys are scattered by digit in shared memory first, so that stores
+ * of one digit are contiguous. Tiles are assigned by ticket, so a tile is only ever waited for while its block runs.
  *
- *   a warp   load · count its keys ─meet─ count, tell its digits ─meet─ where they begin ─meet─ rank · hear its digits ─meet─ store
+ *   a warp   load · count its keys │ sum, publish its digits │ scan digits │ rank · look back │ store         │ barrier
  *
- * Warps keep their keys in registers from the first line to the ranks, and meet only where they need what others wrote.
+ * Warps keep their keys in registers until they are ranked, and synchronize only where they need what others wrote.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
@@ -28,31 +27,37 @@ import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
 import { digitOf, length, passesOf, rows, tileKeys } from "./radix-kernels.ts";
 import type { RadixForm } from "./radix-kernels.ts";
 import { bitNames, digitBits, digits, rankDigits } from "./radix-rank.ts";
-import { hear, tell, ticketSlot, toldSlot, totalsSlot } from "./decoupled-look-back.ts";
+import {
+  firstTileRow,
+  lookBack,
+  publishAggregates,
+  ticketRow,
+  totalsRow,
+} from "./decoupled-look-back.ts";
 
 const { i32, u32 } = dtypes;
 
 /** What a pass reads and writes beside the keys. */
 export interface PassArrays {
-  /** Where each key was: not at all, counted by this pass, or read. */
-  readonly places: "none" | "first" | "read";
+  /** Indices of keys: none, numbered by this pass, or read. */
+  readonly indices: "none" | "first" | "read";
   /** Whether keys are written, too. */
   readonly writesKeys: boolean;
 }
 
-/** Warps of a processor, so that registers hold what lanes have of a tile. */
+/** Warps of a processor: registers hold their share of a tile. */
 const residentWarps = 24;
 
-/** One pass; the digit and the part of the state are given with the launch. */
+/** One pass; its number is an argument of the launch. */
 export function radixPassKernel(
   form: RadixForm,
-  { places, writesKeys }: PassArrays,
+  { indices, writesKeys }: PassArrays,
 ): KernelDefinition {
   const { dtype, warps: count } = form;
   const span = tileKeys(form);
   const tiles = cdiv(length, span);
   const keyArray = tensor(dtype, [rows, length]);
-  const placeArray = tensor(i32, [rows, length]);
+  const indexArray = tensor(i32, [rows, length]);
   return kernel(
     {
       name: "radix_pass",
@@ -60,31 +65,31 @@ export function radixPassKernel(
       ...{ warps: count, resident: Math.max(1, Math.floor(residentWarps / count)) },
       inputs: {
         x: keyArray,
-        ...(places === "read" && { from: placeArray }),
+        ...(indices === "read" && { from: indexArray }),
         pass: scalar(i32),
       },
       inouts: { state: tensor(u32, [passesOf(dtype), rows, tiles.add(2), digits]) },
       outputs: {
         ...(writesKeys && { out: keyArray }),
-        ...(places !== "none" && { to: placeArray }),
+        ...(indices !== "none" && { to: indexArray }),
       },
       scratch: {
         counts: smem(i32, [count, digits], { layout: "shared()" }),
         sums: smem(i32, [2, count]),
         offsets: smem(i32, [digits], { layout: "shared()" }),
         keys: smem(keyFormat(dtype), [span], { layout: "shared()" }),
-        ...(places !== "none" && { moved: smem(i32, [span], { layout: "shared()" }) }),
-        met: barrier({ arrivals: count }),
+        ...(indices !== "none" && { moved: smem(i32, [span], { layout: "shared()" }) }),
+        synchronized: barrier({ arrivals: count }),
       },
     },
     (given) => {
       const argument = given as unknown as PassValues;
-      runPass(form, { places, writesKeys }, argument);
+      runPass(form, { indices, writesKeys }, argument);
     },
   ) as unknown as KernelDefinition;
 }
 
-/** What the body of a pass is given; some of it only by the arrays that it has. */
+/** The arguments of the body; optional ones exist only with their arrays. */
 interface PassValues {
   readonly x: Ref;
   readonly out: Ref;
@@ -97,7 +102,7 @@ interface PassValues {
   readonly offsets: Ref<"i32">;
   readonly keys: Ref<"u32">;
   readonly moved: Ref<"i32">;
-  readonly met: Barrier;
+  readonly synchronized: Barrier;
 }
 
 function runPass(form: RadixForm, arrays: PassArrays, values: PassValues): void {
@@ -105,7 +110,7 @@ function runPass(form: RadixForm, arrays: PassArrays, values: PassValues): void 
   const { pass, counts } = values;
   const tiles = cdiv(length, tileKeys(form));
   const states = values.state.at(pass);
-  const ticket = states.at(0, ticketSlot, 0).atomicAdd(1).cast(i32);
+  const ticket = states.at(0, ticketRow, 0).atomicAdd(1).cast(i32);
   const row = ticket.div(tiles);
   const tile = ticket.sub(row.mul(tiles));
   const shift = pass.mul(digitBits).cast(keyFormat(dtype));
@@ -124,8 +129,8 @@ interface WarpPlace {
 }
 
 /**
- * What one warp does in a pass: it has rows of 32 keys that follow each other, which stay in its registers until they are
- * ranked, and digits of its own, for which it counts, tells and hears. Warps meet where they need what others have written.
+ * The work of one warp in a pass: consecutive rows of 32 keys, which stay in its registers until they are ranked, and digits of its own, which it
+ * counts, publishes and looks back for.
  */
 class PassOfWarp {
   readonly #form: RadixForm;
@@ -148,28 +153,28 @@ class PassOfWarp {
   run(states: Ref<"u32">): void {
     const { tile } = this.#place;
     const keys = this.#loaded();
-    this.#meet();
+    this.#synchronize();
     const own = slice(this.#firstDigit, this.#ownDigits);
     const each = this.#values.counts.at(slice(0, this.#form.warps), own).load();
     const totals = each.sum({ axis: 0 });
-    tell(states.at(tile.add(toldSlot), own), tile, totals);
-    const all = states.at(totalsSlot, own).load().cast(i32);
+    publishAggregates(states.at(tile.add(firstTileRow), own), tile, totals);
+    const all = states.at(totalsRow, own).load().cast(i32);
     const [starts, first] = this.#before([totals, all]);
     this.#values.counts
       .at(slice(0, this.#form.warps), own)
       .store(each.cumsum({ axis: 0 }).sub(each).add(starts));
-    this.#meet();
+    this.#synchronize();
     this.#scatter(keys);
-    const heard = hear(states, tile, this.#firstDigit, this.#ownDigits);
-    this.#values.offsets.at(own).store(heard.add(first).sub(starts));
-    this.#meet();
+    const prefix = lookBack(states, tile, this.#firstDigit, this.#ownDigits);
+    this.#values.offsets.at(own).store(prefix.add(first).sub(starts));
+    this.#synchronize();
     this.#store();
   }
 
-  /** All warps have come here, and see what each of them has written. */
-  #meet(): void {
-    this.#values.met.arrive();
-    this.#values.met.wait();
+  /** A barrier of all warps. */
+  #synchronize(): void {
+    this.#values.synchronized.arrive();
+    this.#values.synchronized.wait();
   }
 
   /** The positions of the warp's keys in the row that is sorted, [items, 32]: warp after warp. */
@@ -191,14 +196,14 @@ class PassOfWarp {
       .mul(32 * items);
   }
 
-  /** Numbers at the warp's positions. */
+  /** Elements at the warp's positions. */
   #own(array: Ref): Tile {
     const { items } = this.#form;
     const own = array.at(this.#place.row, slice(this.#start(), 32 * items)).load();
     return own.reshape([items, 32]).layoutCast(rowsOfLanes(items));
   }
 
-  /** The warp's keys, which are counted by their digits; beyond the end, what comes after all keys, since it does now. */
+  /** Loads the warp's keys and counts their digits; beyond the end, the greatest key, which sorts last. */
   #loaded(): Tile<"u32"> {
     const { dtype, descending, items } = this.#form;
     const { x, counts } = this.#values;
@@ -214,7 +219,7 @@ class PassOfWarp {
     return digitOf(keys, this.#place.shift);
   }
 
-  /** The same by other shifts: assemblers would keep digits that are known since keys were counted in registers. */
+  /** The same by other shifts: otherwise the assembler keeps the digits of the counting step in registers. */
   #digitAnew(keys: Tile<"u32">): Tile<"i32"> {
     const { bits } = keyFormat(this.#form.dtype);
     const above = full(keys.dtype, [1, 1], bits - digitBits).sub(this.#place.shift);
@@ -224,12 +229,12 @@ class PassOfWarp {
       .cast(i32);
   }
 
-  /** How much of some numbers for each digit comes before each of the warp's digits. */
+  /** Exclusive prefixes of two numbers for each of the warp's digits. */
   #before(numbers: readonly Tile<"i32">[]): readonly [Tile<"i32">, Tile<"i32">] {
     const { sums } = this.#values;
     const { warp } = this.#place;
     for (const [kind, own] of numbers.entries()) sums.at(kind, warp).store(own.sum());
-    this.#meet();
+    this.#synchronize();
     const isBefore = iota(i32, [this.#form.warps], { axis: 0 }).lt(warp);
     const [starts, first] = numbers.map((own, kind) => {
       const ofWarps = sums.at(kind).load();
@@ -240,35 +245,35 @@ class PassOfWarp {
     return [starts, first];
   }
 
-  /** Puts keys in the order of their digits in shared memory. */
+  /** Scatters keys by digit in shared memory. */
   #scatter(own: Tile<"u32">): void {
     const values = this.#values;
     const { warp } = this.#place;
-    const { places } = this.#arrays;
+    const { indices } = this.#arrays;
     const digit = this.#digitAnew(own);
     const moved =
-      places === "first"
+      indices === "first"
         ? this.#positions()
-        : places === "read"
+        : indices === "read"
           ? this.#own(values.from)
           : undefined;
     for (let item = 0; item < this.#form.items; item += 1) {
       const row = <D extends DTypeName>(tile: Tile<D>): Tile<D> =>
         tile.slice([item, 0], [1, 32]).reshape([32]);
       const ranked = rankDigits(values.counts.at(warp), row(digit));
-      // It is within the tile, but only the counters know: without this, lanes would test it.
+      // In bounds by construction; the mask spares threads a test.
       const target = ranked.and(tileKeys(this.#form) - 1);
       values.keys.at(target).store(row(own));
       if (moved !== undefined) values.moved.at(target).store(row(moved as Tile<"i32">));
     }
   }
 
-  /** Stores keys that are in order, those of a digit side by side. */
+  /** Stores the keys, those of a digit side by side. */
   #store(): void {
     const { dtype, descending, items, warps: count } = this.#form;
     const values = this.#values;
     const { row, tile, warp } = this.#place;
-    const { places, writesKeys } = this.#arrays;
+    const { indices, writesKeys } = this.#arrays;
     const inOrder = <D extends DTypeName>(buffer: Ref<D>): Tile<D> =>
       buffer
         .reshape([items, count, 32])
@@ -284,11 +289,11 @@ class PassOfWarp {
     const keys = inOrder(values.keys);
     const goal = values.offsets.at(this.#digit(keys)).load().add(index);
     if (writesKeys) values.out.at(row, goal).store(numbersOf(keys, dtype, descending), { where });
-    if (places !== "none") values.to.at(row, goal).store(inOrder(values.moved), { where });
+    if (indices !== "none") values.to.at(row, goal).store(inOrder(values.moved), { where });
   }
 }
 
-/** A row of 32 keys for each of a lane's registers. */
+/** A row of 32 keys for each register of a lane. */
 function rowsOfLanes(items: number): string {
   return `(${bitNames("R", Math.log2(items)).join(" ")} | ${bitNames("L", 5).join(" ")})`;
 }

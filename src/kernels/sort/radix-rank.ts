@@ -1,12 +1,12 @@
 /**
- * Places of keys in the order of their digits, among the keys of one block. A warp has rows of 32 keys, one for each lane, and
- * goes through them in order. For each row every lane learns by votes which lanes have its digit, and a counter of the warp for
- * each digit says how many came before the row:
+ * Ranks of keys by digit within one block, by warp-level multi-split. A warp has rows of 32 keys, one for each lane, and goes through them
+ * in order. For each row every lane learns by ballots which lanes have its digit, and a counter of the warp for each digit says how many
+ * keys came before the row:
  *
- *   lane        0  1  2  3           votes: lanes 0 and 3 are alike          counter of digit 7: 4 so far
+ *   lane        0  1  2  3           ballots: lanes 0 and 3 match            counter of digit 7: 4 so far
  *   digit       7  1  0  7           in the row: 0 0 0 1 are before          ranks 4 … 5, and 6 from here on
  *
- * That keeps the order of equal digits, and costs each key a vote for each bit of its digit.
+ * The order is stable, and costs each key a ballot for each bit of its digit.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { full, inlinePtx, iota } from "../../lang/index.ts";
@@ -21,7 +21,7 @@ export function bitNames(name: string, count: number): readonly string[] {
 }
 
 /** Which lanes of the warp have the same digit, as bits; digits are [32]. */
-function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
+function matchingLanes(digit: Tile<"u32">): Tile<"u32"> {
   const { shape } = digit;
   const layout = `(${bitNames("L", 5).join(" ")})`;
   const [alike] = inlinePtx({
@@ -54,14 +54,13 @@ function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
 }
 
 /**
- * Where keys of a warp, a row of 32 with these digits, belong: `counts` has for each digit the place of its next key, and
- * is moved on.
+ * The ranks of a row of 32 keys with these digits: `counts` has for each digit the rank of its next key, and is advanced.
  */
 export function rankDigits(counts: Ref<"i32">, digit: Tile<"i32">): Tile<"i32"> {
   const lowerLanes = full(dtypes.u32, [32], 1)
     .shl(iota(dtypes.u32, [32], { axis: 0 }))
     .sub(1);
-  const lanes = lanesAlike(digit.cast(dtypes.u32));
+  const lanes = matchingLanes(digit.cast(dtypes.u32));
   const before = lanes.and(lowerLanes).popcount().cast(dtypes.i32);
   const counter = counts.at(digit);
   const first = counter.load();

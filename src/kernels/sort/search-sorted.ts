@@ -19,15 +19,15 @@ import {
   requireRows,
 } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
-import { laidOut, lanes } from "../support/sizes.ts";
+import { laidOut, threadsPerBlock } from "../support/sizes.ts";
 
 /** What `searchSorted` is made for. */
 export interface SearchSortedSpec<D extends DTypeName> {
   /** In order, least first; a format is an array of n elements. */
   readonly sorted: GivenArray<D>;
-  /** What is looked for; of the same format unless told, an array of q elements. */
+  /** What is looked for; of the same format by default, an array of q elements. */
   readonly queries?: GivenArray<D>;
-  /** Before equal elements or behind them; `"left"` unless told. */
+  /** Before equal elements or behind them; `"left"` by default. */
   readonly side?: "left" | "right";
 }
 
@@ -40,7 +40,7 @@ export type SearchSortedOperation<D extends DTypeName> = Operation<
 >;
 
 /** Queries of a block. */
-const span = 4 * lanes;
+const span = 4 * threadsPerBlock;
 
 /** The number of elements before the place of each query. */
 export function searchSorted<D extends DTypeName>(

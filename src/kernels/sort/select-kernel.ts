@@ -1,17 +1,17 @@
 /**
- * The k best of a piece of a row, with one read of it and little sorting. A piece lies in the registers of a block; each lane finds
- * the best of its own elements, and the k-th best of these is a bound that no better element of the piece can miss:
+ * The k best of a piece of a row, with one read of it and little sorting. A piece is held in the registers of a block. Each thread finds
+ * the best of its own elements, and the k-th best of these is a bound: the k best of the piece are no worse.
  *
- *   lanes          0        1        2        3             k = 2
+ *   threads        0        1        2        3             k = 2
  *   elements       9 3 1    4 7 2    1 0 5    2 8 6
  *   best           9        7        5        8             the second best of them is 8: at least two elements are as good
- *   candidates     9                          8             8 and better; among k of the lanes, so never many
+ *   candidates     9                          8             8 and better; from at most k threads, so never many
  *
- * Candidates keep their order: one running count over the piece says where each of them goes in shared memory. Of elements
- * equal to the bound the first k are candidates, which is why equal numbers cannot flood it. The candidates, seldom more than 3k / 2,
- * are then sorted, so many at a time as fit beside the k best so far.
+ * Candidates are compacted into shared memory by a scan over the piece, in order. Of elements equal to the bound the first k are
+ * candidates, so equal numbers cannot flood the buffer. The candidates, seldom more than 3k / 2, are then sorted, as many at a time as fit
+ * beside the k best so far.
  *
- * Keys are in the order of what is wanted: the least is the best.
+ * Keys are ordered by rank: the least key is the best.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -46,7 +46,7 @@ export interface SelectForm {
 /** More would leave too little between the wanted and a piece. */
 export const mostSelected = 512;
 
-/** Elements of a lane, and of a piece at most. */
+/** Elements of a thread, and of a piece at most. */
 function laneElements({ bits }: DType): number {
   return bits === 64 ? 8 : 16;
 }
@@ -64,21 +64,21 @@ export function choosePiece(
   return { piece, warps: piece / each };
 }
 
-/** Elements that have a best one of their own: those of a lane, or less where more than half as many lanes are wanted. */
+/** Elements of a group, which has a best of its own: those of a thread, or fewer where k is more than half the threads. */
 function groupsOf(form: SelectForm): number {
   return Math.max(32 * form.warps, 2 * powerOfTwoFrom(form.k));
 }
 
-/** How many candidates there can be: all of k − 1 groups, and as many as are wanted of those equal to the bound. */
+/** Most candidates: all of k − 1 groups, and k of those equal to the bound. */
 function mostCandidates(form: SelectForm): number {
   return (form.k - 1) * (form.piece / groupsOf(form)) + form.k;
 }
 
-/** Arrays: x [rows, width], and with `places` where its elements were; values and indices, [rows, pieces, k]. */
+/** Arrays: x [rows, width], and with `positions` where its elements were; values and indices, [rows, pieces, k]. */
 export function selectKernel(
   form: SelectForm,
   length: number,
-  hasPlaces: boolean,
+  hasPositions: boolean,
 ): KernelDefinition {
   const { dtype, k, piece, warps } = form;
   const [rows, width] = [dim("rows"), alignedDimension("width", length)];
@@ -86,12 +86,12 @@ export function selectKernel(
   const room = mostCandidates(form);
   return kernel(
     {
-      name: hasPlaces ? "select_merge" : "select_best",
+      name: hasPositions ? "select_merge" : "select_best",
       grid: { row: rows, part: cdiv(width, piece) },
       warps,
       inputs: {
         x: tensor(dtype, [rows, width]),
-        ...(hasPlaces && { places: tensor(i32, [rows, width]) }),
+        ...(hasPositions && { positions: tensor(i32, [rows, width]) }),
       },
       outputs: { values: tensor(dtype, results), indices: tensor(i32, results) },
       scratch: { keys: smem(keyFormat(dtype), [room]), from: smem(i32, [room]) },
@@ -101,16 +101,16 @@ export function selectKernel(
       const count = gather(form, own, boundOf(form, own), { keys, from });
       const best = sortCandidates(form, { keys, from }, count);
       const position = best.position.slice([0], [k]).add(part.mul(piece));
-      const places = (given as { readonly places?: Ref<"i32"> }).places;
+      const positions = (given as { readonly positions?: Ref<"i32"> }).positions;
       values.at(row, part).store(numbersOf(best.key.slice([0], [k]), dtype, !form.least));
       // What is beyond the end has no place; it is left behind before the last stage.
-      const place = places?.at(row, position).load({ where: position.lt(width) });
+      const place = positions?.at(row, position).load({ where: position.lt(width) });
       indices.at(row, part).store(place ?? position);
     },
   ) as unknown as KernelDefinition;
 }
 
-/** The keys of a piece, [lanes, elements of a lane]; what is beyond the end is behind every element. */
+/** The keys of a piece, [threads, elements of a thread]; beyond the end, the greatest key. */
 function keysOfPiece(
   form: SelectForm,
   row: Ref,
@@ -119,7 +119,7 @@ function keysOfPiece(
 ): Tile<"u32"> {
   const { dtype, piece, warps } = form;
   const shape = [32 * warps, piece / (32 * warps)];
-  // Neighbours are in one lane, so that counting them in their order takes few steps between lanes.
+  // Neighbours belong to one thread, so that a scan in order takes few steps between threads.
   const lanes = [...bitNames("L", 5), ...bitNames("W", Math.log2(warps))].join(" ");
   const own = bitNames("R", Math.log2(laneElements(dtype))).join(" ");
   const loaded = row.at(slice(start, piece)).load().reshape(shape);

@@ -44,13 +44,13 @@ function expectOrder(
 ): void {
   const [rows, columns] = [x.shape.length > 1 ? (x.shape[0] ?? 0) : 1, x.shape.at(-1) ?? 0];
   const values = [...toNumbers(x)];
-  const places = Array.from({ length: rows }, (_, row) =>
+  const indices = Array.from({ length: rows }, (_, row) =>
     inOrder(values.slice(row * columns, (row + 1) * columns), descending),
   );
-  if (results.indices) expect([...toNumbers(results.indices)]).toEqual(places.flat());
+  if (results.indices) expect([...toNumbers(results.indices)]).toEqual(indices.flat());
   if (results.out)
     expect([...toNumbers(results.out)]).toEqual(
-      places.flatMap((own, row) => own.map((place) => values[row * columns + place])),
+      indices.flatMap((own, row) => own.map((place) => values[row * columns + place])),
     );
 }
 
@@ -111,7 +111,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     }
   });
 
-  test("keys alone, places alone, and what goes along", async () => {
+  test("keys alone, indices alone, and payloads", async () => {
     const random = new Random(9);
     const x = oddNumbers(u8, [3, 200], random);
     const spec = tensor(u8, [m, n]);
@@ -187,7 +187,7 @@ test("payloads have any name, those of what plans keep among them", () => {
     expect(sort({ x: name, axis: 1, payloads }).plan({ m: 2, n: length }).launches).not.toEqual([]);
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const x = tensor(f32, [m, n]);
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => sort({ x: f8e8m0fnu })],

@@ -1,11 +1,11 @@
 /**
- * `sort` and `argsort`: elements in order along an axis, with arrays that go along.
+ * `sort` and `argsort`: stable sorts along an axis, with payloads.
  *
- *   rows up to 4,096     one launch: each by one block, in its registers
- *   longer rows          the totals of digits, and a pass for each 8 bits: 4 for keys of 32, each reads and writes once
+ *   rows up to 4,096     a block sort: one launch, in registers
+ *   longer rows          a radix sort: digit histograms, then a pass for each 8 bits, each of which reads and writes once
  *
- * Both keep the order of equal elements. Arrays that lie otherwise than by rows along the axis are brought there and back; payloads are
- * fetched once, at the end, by the places that keys came from.
+ * Both are stable. Arrays whose rows are not contiguous along the axis are permuted first, and results back. Payloads are gathered once, at
+ * the end, by the indices of the keys.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
@@ -37,17 +37,17 @@ import { countDigitsKernel, passesOf, stateShape, tileKeys } from "./radix-kerne
 import type { RadixConfiguration, RadixForm } from "./radix-kernels.ts";
 import { radixPassKernel } from "./radix-pass.ts";
 import { mostKeys } from "./decoupled-look-back.ts";
-import { chooseShortRows, mostInBlock, sortRowsKernel } from "./block-sort.ts";
+import { chooseBlockSort, mostInBlock, sortRowsKernel } from "./block-sort.ts";
 import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
 interface OrderSpec<X extends DTypeName> {
   /** A format is an array of n elements. */
   readonly x: GivenArray<X>;
-  /** The last unless told. */
+  /** The last by default. */
   readonly axis?: number;
   /** Greatest first. */
   readonly descending?: boolean;
-  /** Instead of what the model would choose: sorted by digits, in tiles of this size. */
+  /** Overrides the choice of the planner: a radix sort with tiles of this size. */
   readonly configuration?: RadixConfiguration;
 }
 
@@ -118,7 +118,7 @@ export function sort<X extends DTypeName, P extends TensorSpecs = Empty, I exten
   requireFields("sort", spec, { ...fields, indices: "flag", payloads: "named" }, location);
   const { indices = false, payloads = {} } = spec;
   return ordering(
-    { of: "sort", spec, writesKeys: true, writesPlaces: indices, payloads },
+    { of: "sort", spec, writesKeys: true, writesIndices: indices, payloads },
     location,
   ) as unknown as SortOperation<X, P, I>;
 }
@@ -128,7 +128,7 @@ export function argsort<X extends DTypeName>(spec: ArgsortSpec<X>): ArgsortOpera
   const location = captureLocation();
   requireFields("argsort", spec, fields, location);
   return ordering(
-    { of: "argsort", spec, writesKeys: false, writesPlaces: true, payloads: {} },
+    { of: "argsort", spec, writesKeys: false, writesIndices: true, payloads: {} },
     location,
   ) as unknown as ArgsortOperation<X>;
 }
@@ -137,12 +137,12 @@ interface Ordering {
   readonly of: string;
   readonly spec: OrderSpec<DTypeName>;
   readonly writesKeys: boolean;
-  readonly writesPlaces: boolean;
+  readonly writesIndices: boolean;
   readonly payloads: TensorSpecs;
 }
 
 function ordering(
-  { of, spec, writesKeys, writesPlaces, payloads }: Ordering,
+  { of, spec, writesKeys, writesIndices, payloads }: Ordering,
   location: Location,
 ): Operation {
   const x = givenArray("x", of, spec.x, [dim("n")], location);
@@ -153,8 +153,8 @@ function ordering(
   requirePayloads(of, payloads, sortedName, x, location);
   const order: Order = {
     ...{ of, x, axis, descending, configuration, writesKeys, payloads, location },
-    writesPlaces: writesPlaces || Object.keys(payloads).length > 0,
-    returnsPlaces: writesPlaces,
+    writesIndices: writesIndices || Object.keys(payloads).length > 0,
+    returnsIndices: writesIndices,
     kernels: new Map(),
   };
   const moved = Object.entries(payloads).map(([name, { dtype }]) => [
@@ -166,7 +166,7 @@ function ordering(
     inputs: { x, ...payloads },
     outputs: {
       ...(writesKeys && { out: tensor(x.dtype, x.shape) }),
-      ...(writesPlaces && { indices: tensor(dtypes.i32, x.shape) }),
+      ...(writesIndices && { indices: tensor(dtypes.i32, x.shape) }),
       ...(Object.fromEntries(moved) as TensorSpecs),
     },
     plan: (dimensions, target) => planOrder(order, dimensions, target),
@@ -191,7 +191,7 @@ function requirePossible(of: string, configuration: RadixConfiguration, location
   );
 }
 
-/** Refuses payloads that cannot go along, and two that would give the same result, as `a` and `A` do. */
+/** Refuses unsupported payloads, and two with the same name of the result, as `a` and `A` have. */
 export function requirePayloads(
   of: string,
   payloads: TensorSpecs,
@@ -216,7 +216,7 @@ export function requirePayloads(
   }
 }
 
-/** Refuses what cannot follow the elements of x: another shape, other strides, parts of bytes. */
+/** Refuses a payload with another shape than x, with strides, or of less than a byte. */
 function requirePayload(
   name: string,
   of: string,
@@ -230,7 +230,7 @@ function requirePayload(
   if (name !== "x" && payload.dtype.bits >= 8) return;
   throw refused(
     "TW9902",
-    `${name} of ${of} cannot go along`,
+    `${name} of ${of} cannot be a payload`,
     "a name other than x, and elements of 8 bits or more",
     `${name}: ${payload.dtype.name}`,
     location,
@@ -244,9 +244,9 @@ interface Order {
   readonly descending: boolean;
   readonly configuration: RadixConfiguration | undefined;
   readonly writesKeys: boolean;
-  /** Whether places are found, and whether they are a result. */
-  readonly writesPlaces: boolean;
-  readonly returnsPlaces: boolean;
+  /** Whether indices are found, and whether they are a result. */
+  readonly writesIndices: boolean;
+  readonly returnsIndices: boolean;
   readonly payloads: TensorSpecs;
   readonly location: Location;
   readonly kernels: Map<string, KernelDefinition>;
@@ -256,11 +256,11 @@ interface Order {
 interface RowNames {
   readonly x: string;
   readonly out: string;
-  readonly places: string;
+  readonly indices: string;
 }
 
 function planOrder(order: Order, dimensions: { readonly [name: string]: number }, target: Target) {
-  const { x, axis, writesKeys, writesPlaces, returnsPlaces } = order;
+  const { x, axis, writesKeys, writesIndices, returnsIndices } = order;
   const along = new AxisRows(x, axis, dimensions);
   const { outer, length, inner, rows, isDirect } = along;
   if (length > mostKeys)
@@ -276,39 +276,39 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
   if (rows * length === 0) return { configuration, source, launches: [] };
 
   // Scratch has names that no payload of a user's can have.
-  const places = returnsPlaces ? "indices" : "places of keys";
+  const indices = returnsIndices ? "indices" : "indices of keys";
   const names: RowNames = isDirect
-    ? { x: "x", out: "out", places }
-    : { x: "rows of x", out: "rows of out", places: "rows of places" };
+    ? { x: "x", out: "out", indices }
+    : { x: "rows of x", out: "rows of out", indices: "rows of indices" };
   const scratch: { [name: string]: ScratchArray } = {};
   const scratched = (name: string, dtype: DType): void => {
     scratch[name] = { dtype, shape: [rows, length] };
   };
-  if (writesPlaces && !returnsPlaces) scratched(places, dtypes.i32);
+  if (writesIndices && !returnsIndices) scratched(indices, dtypes.i32);
   const steps: Step[] = [];
   if (!isDirect) {
     scratched(names.x, x.dtype);
-    steps.push(along.forth("x", names.x));
+    steps.push(along.toRows("x", names.x));
   }
   const radix = "warps" in configuration;
   const sorted = radix
     ? radixSteps(order, configuration, names, rows, length, target)
-    : shortSteps(order, configuration, names, rows, length);
+    : blockSortSteps(order, configuration, names, rows, length);
   steps.push(...sorted.steps);
   Object.assign(scratch, sorted.scratch);
   const returned = (from: string, to: string, dtype: DType): void => {
     if (isDirect) return;
     scratched(from, dtype);
-    steps.push(along.back(from, to, dtype, length));
+    steps.push(along.fromRows(from, to, dtype, length));
   };
   if (writesKeys) returned(names.out, "out", x.dtype);
-  if (writesPlaces) returned(names.places, places, dtypes.i32);
+  if (writesIndices) returned(names.indices, indices, dtypes.i32);
   for (const [name, { dtype }] of Object.entries(order.payloads))
     steps.push(() => [
       takeAlongLaunch({
         kernel: known(order, `take ${dtype.name}`, () => takeAlongKernel(dtype)),
         x: name,
-        places,
+        indices,
         out: sortedName(name),
         shapes: { outer, length, kept: length, inner },
       }),
@@ -317,17 +317,17 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
   return { configuration, source, launches, scratch: { ...scratch, ...more } };
 }
 
-/** By digits where rows are longer than a block sorts. */
+/** A radix sort for rows longer than a block sorts. */
 function chooseOrder(
-  { x, writesPlaces }: Order,
+  { x, writesIndices }: Order,
   rows: number,
   length: number,
   { processors }: Target,
 ): SortConfiguration {
-  // Keys alone leave room for larger tiles, of which fewer have to tell their counts.
+  // Keys alone leave registers for larger tiles, which look back less.
   if (length > mostInBlock)
-    return { warps: 8, items: x.dtype.bits === 64 ? 8 : writesPlaces ? 16 : 32 };
-  return chooseShortRows(rows, length, processors);
+    return { warps: 8, items: x.dtype.bits === 64 ? 8 : writesIndices ? 16 : 32 };
+  return chooseBlockSort(rows, length, processors);
 }
 
 function known({ kernels }: Order, text: string, make: () => KernelDefinition): KernelDefinition {
@@ -341,15 +341,15 @@ interface Steps {
   readonly scratch: { readonly [name: string]: ScratchArray };
 }
 
-function shortSteps(
+function blockSortSteps(
   order: Order,
   { rows: each, columns }: { readonly rows: number; readonly columns: number },
   names: RowNames,
   rows: number,
   length: number,
 ): Steps {
-  const { descending, writesKeys, writesPlaces, x } = order;
-  const form = { dtype: x.dtype, descending, rows: each, columns, writesKeys, writesPlaces };
+  const { descending, writesKeys, writesIndices, x } = order;
+  const form = { dtype: x.dtype, descending, rows: each, columns, writesKeys, writesIndices };
   const shape = [rows, length];
   const launch = (): readonly PlannedLaunch[] => [
     {
@@ -359,17 +359,17 @@ function shortSteps(
       arguments: {
         x: { argument: names.x, shape },
         ...(writesKeys && { out: { argument: names.out, shape } }),
-        ...(writesPlaces && { to: { argument: names.places, shape } }),
+        ...(writesIndices && { to: { argument: names.indices, shape } }),
       },
     },
   ];
   return { steps: [launch], scratch: {} };
 }
 
-/** What passes tell each other, by a name that no payload can have. */
+/** The state that passes share, by a name that no payload can have. */
 const digitCounts = "counts of digits";
 
-/** Blocks that count digits, for each processor. */
+/** Blocks of the histogram kernel, for each processor. */
 const countingBlocks = 4;
 
 function radixSteps(
@@ -380,13 +380,13 @@ function radixSteps(
   length: number,
   target: Target,
 ): Steps {
-  const { descending, writesKeys, writesPlaces, x } = order;
+  const { descending, writesKeys, writesIndices, x } = order;
   const form: RadixForm = { dtype: x.dtype, descending, ...configuration };
   const state = stateShape(form, rows, length);
   const passes = passesOf(x.dtype);
   const shape = [rows, length];
   const tiles = Math.ceil(length / tileKeys(form));
-  const parts = Math.max(
+  const splits = Math.max(
     1,
     Math.min(tiles, Math.ceil((countingBlocks * target.processors) / rows)),
   );
@@ -395,7 +395,7 @@ function radixSteps(
   const isResult = (pass: number): boolean => (passes - 1 - pass) % 2 === 0;
   const keysAfter = (pass: number): string =>
     pass < 0 ? names.x : !isResult(pass) ? "keys 0" : writesKeys ? names.out : "keys 1";
-  const placesAfter = (pass: number): string => (isResult(pass) ? names.places : "places 0");
+  const indicesAfter = (pass: number): string => (isResult(pass) ? names.indices : "indices 0");
   const scratch: { [name: string]: ScratchArray } = {
     [digitCounts]: { dtype: dtypes.u32, shape: state },
   };
@@ -404,29 +404,29 @@ function radixSteps(
     const isWritten = writesKeys || pass < passes - 1;
     if (isWritten && keysAfter(pass) !== names.out)
       scratch[keysAfter(pass)] = { dtype: x.dtype, shape };
-    if (writesPlaces && !isResult(pass)) scratch["places 0"] = { dtype: dtypes.i32, shape };
+    if (writesIndices && !isResult(pass)) scratch["indices 0"] = { dtype: dtypes.i32, shape };
   }
   const count = (): readonly PlannedLaunch[] => [
     {
       kernel: known(order, text("count"), () => countDigitsKernel(form)),
       arguments: { x: { argument: names.x, shape }, state: { argument: digitCounts } },
-      dimensions: { parts },
+      dimensions: { parts: splits },
     },
   ];
   const pass = (number: number): PlannedLaunch => {
-    const places = !writesPlaces ? "none" : number === 0 ? "first" : "read";
+    const indices = !writesIndices ? "none" : number === 0 ? "first" : "read";
     const isWritten = writesKeys || number < passes - 1;
     return {
-      kernel: known(order, text(`${places} ${isWritten}`), () =>
-        radixPassKernel(form, { places, writesKeys: isWritten }),
+      kernel: known(order, text(`${indices} ${isWritten}`), () =>
+        radixPassKernel(form, { indices, writesKeys: isWritten }),
       ),
       arguments: {
         x: { argument: keysAfter(number - 1), shape },
         pass: { scalar: number },
         state: { argument: digitCounts },
         ...(isWritten && { out: { argument: keysAfter(number), shape } }),
-        ...(places === "read" && { from: { argument: placesAfter(number - 1), shape } }),
-        ...(places !== "none" && { to: { argument: placesAfter(number), shape } }),
+        ...(indices === "read" && { from: { argument: indicesAfter(number - 1), shape } }),
+        ...(indices !== "none" && { to: { argument: indicesAfter(number), shape } }),
       },
     };
   };

@@ -1,14 +1,14 @@
-/** Elements of arrays by their positions along one axis: what belongs to keys follows them where they went. */
+/** Gathers along an axis by indices, which moves the payloads of sorted keys. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
 import { tensor, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
-import { lanes } from "../support/sizes.ts";
+import { threadsPerBlock } from "../support/sizes.ts";
 
-const span = 8 * lanes;
+const span = 8 * threadsPerBlock;
 
-/** `x` is [outer, length, inner]; element (o, i, j) of `out`, which is [outer, kept, inner], is (o, places[o, i, j], j) of it. */
+/** `x` is [outer, length, inner]; element (o, i, j) of `out`, which is [outer, kept, inner], is (o, indices[o, i, j], j) of it. */
 export function takeAlongKernel(dtype: DType): KernelDefinition {
   const [outer, length, kept, inner] = [dim("outer"), dim("length"), dim("kept"), dim("inner")];
   const taken = [outer, kept, inner];
@@ -16,15 +16,15 @@ export function takeAlongKernel(dtype: DType): KernelDefinition {
     {
       name: "take_along",
       grid: { layer: outer, part: cdiv(kept.mul(inner), span) },
-      inputs: { x: tensor(dtype, [outer, length, inner]), places: tensor(dtypes.i32, taken) },
+      inputs: { x: tensor(dtype, [outer, length, inner]), indices: tensor(dtypes.i32, taken) },
       outputs: { out: tensor(dtype, taken) },
     },
-    ({ layer, part, x, places, out }) => {
+    ({ layer, part, x, indices, out }) => {
       const flat = [outer, kept.mul(inner)];
       const here = slice(part.mul(span), span);
       const numbers = iota(dtypes.i32, [span], { axis: 0 }).add(part.mul(span));
       const columns = numbers.rem(inner);
-      const own = places.reshape(flat).at(layer, here).load();
+      const own = indices.reshape(flat).at(layer, here).load();
       const where = numbers.lt(kept.mul(inner));
       out
         .reshape(flat)
@@ -38,7 +38,7 @@ export function takeAlongKernel(dtype: DType): KernelDefinition {
 export interface TakenAlong {
   readonly kernel: KernelDefinition;
   readonly x: string;
-  readonly places: string;
+  readonly indices: string;
   readonly out: string;
   readonly shapes: {
     readonly outer: number;
@@ -48,14 +48,14 @@ export interface TakenAlong {
   };
 }
 
-export function takeAlongLaunch({ kernel, x, places, out, shapes }: TakenAlong): PlannedLaunch {
+export function takeAlongLaunch({ kernel, x, indices, out, shapes }: TakenAlong): PlannedLaunch {
   const { outer, length, kept, inner } = shapes;
   const taken = [outer, kept, inner];
   return {
     kernel,
     arguments: {
       x: { argument: x, shape: [outer, length, inner] },
-      places: { argument: places, shape: taken },
+      indices: { argument: indices, shape: taken },
       out: { argument: out, shape: taken },
     },
   };

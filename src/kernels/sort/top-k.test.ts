@@ -1,4 +1,4 @@
-/** Best elements, and places in what is in order, against JavaScript's own. */
+/** Best elements, and indices in what is in order, against JavaScript's own. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
@@ -42,12 +42,12 @@ function expectBest(
 ): void {
   const [rows, columns] = [x.shape.length > 1 ? (x.shape[0] ?? 0) : 1, x.shape.at(-1) ?? 0];
   const numbers = [...toNumbers(x)];
-  const places = Array.from({ length: rows }, (_, row) =>
+  const expected = Array.from({ length: rows }, (_, row) =>
     inOrder(numbers.slice(row * columns, (row + 1) * columns), !least).slice(0, k),
   );
-  expect([...toNumbers(indices)], label).toEqual(places.flat());
+  expect([...toNumbers(indices)], label).toEqual(expected.flat());
   expect([...toNumbers(values)], label).toEqual(
-    places.flatMap((own, row) => own.map((place) => numbers[row * columns + place])),
+    expected.flatMap((own, row) => own.map((place) => numbers[row * columns + place])),
   );
 }
 
@@ -162,7 +162,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     expect([...toNumbers(found.topWeights)]).toEqual([2, 1, 8, 9]);
   });
 
-  test("places in what is in order", async () => {
+  test("indices in what is in order", async () => {
     const sorted = [-3, -1, -1, 0, 2, 2, 2, 9];
     const queries = [-9, -3, -1, 1, 2, 9, 10];
     for (const side of ["left", "right"] as const) {
@@ -220,7 +220,7 @@ test("rows that are not there need no launch, in any format", () => {
   for (const x of [i4, f32]) expect(topK({ x, k: 2 }).plan({ m: 0, n: 8 }).launches).toEqual([]);
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => topK({ x: f8e8m0fnu, k: 2 })],
     ["TW9901", () => topK({ x: tf32, k: 2 })],

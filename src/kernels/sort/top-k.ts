@@ -1,5 +1,5 @@
 /**
- * `topK`: the greatest or least elements along an axis, best first, where they lie, and what belongs to them.
+ * `topK`: the greatest or least elements along an axis, best first, with their indices and payloads.
  *
  *   rows up to 1,024        one launch: several rows a block, sorted in its registers
  *   longer rows, k ≤ 512    pieces of rows give their best, and pieces of these theirs, until one is left:
@@ -30,7 +30,7 @@ import { alignment, laidOut } from "../support/sizes.ts";
 import { AxisRows } from "./axis-rows.ts";
 import { requireKeys } from "./order-key.ts";
 import { choosePiece, mostSelected, selectKernel } from "./select-kernel.ts";
-import { chooseShortRows, sortRowsKernel } from "./block-sort.ts";
+import { chooseBlockSort, sortRowsKernel } from "./block-sort.ts";
 import { requirePayloads, sort } from "./sort.ts";
 import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
@@ -40,7 +40,7 @@ export interface TopKSpec<X extends DTypeName, P extends TensorSpecs> {
   readonly x: GivenArray<X>;
   /** How many, from 1 on. */
   readonly k: number;
-  /** The last unless told. */
+  /** The last by default. */
   readonly axis?: number;
   /** Whether the greatest are wanted, as they are unless told, or the least. */
   readonly largest?: boolean;
@@ -216,16 +216,16 @@ function planTopK(
     scratch[names.x] = { dtype: x.dtype, shape: [rows, length] };
     scratch[names.values] = { dtype: x.dtype, shape: [rows, k] };
     scratch[names.indices] = { dtype: dtypes.i32, shape: [rows, k] };
-    steps.unshift(along.forth("x", names.x));
-    steps.push(along.back(names.values, "values", x.dtype, k));
-    steps.push(along.back(names.indices, "indices", dtypes.i32, k));
+    steps.unshift(along.toRows("x", names.x));
+    steps.push(along.fromRows(names.values, "values", x.dtype, k));
+    steps.push(along.fromRows(names.indices, "indices", dtypes.i32, k));
   }
   for (const [name, { dtype }] of Object.entries(payloads))
     steps.push(() => [
       takeAlongLaunch({
         kernel: known(wanted, ["take", dtype.name], () => takeAlongKernel(dtype)),
         x: name,
-        places: "indices",
+        indices: "indices",
         out: topName(name),
         shapes: { outer, length, kept: k, inner },
       }),
@@ -245,7 +245,7 @@ function chooseTopK(
   { processors }: Target,
 ): TopKConfiguration {
   if (length <= mostInRegisters)
-    return { kernel: "short", ...chooseShortRows(rows, length, processors) };
+    return { kernel: "short", ...chooseBlockSort(rows, length, processors) };
   if (k > mostSelected) return { kernel: "sort" };
   const stages: number[] = [];
   let left = length;
@@ -285,7 +285,7 @@ const selecting: Selecting = {
     const launch = (): readonly PlannedLaunch[] => [
       {
         kernel: known(wanted, ["short", each, columns, alignment(length)], () =>
-          sortRowsKernel({ ...form, writesKeys: true, writesPlaces: true }, length),
+          sortRowsKernel({ ...form, writesKeys: true, writesIndices: true }, length),
         ),
         arguments: {
           x: { argument: names.x, shape: [rows, length] },
@@ -357,7 +357,7 @@ function stageLaunch(
     ),
     arguments: {
       x: { argument: isFirst ? names.x : `values ${stage - 1}`, shape: [rows, width] },
-      ...(!isFirst && { places: { argument: `indices ${stage - 1}`, shape: [rows, width] } }),
+      ...(!isFirst && { positions: { argument: `indices ${stage - 1}`, shape: [rows, width] } }),
       values: { argument: isLast ? names.values : `values ${stage}`, shape: written },
       indices: { argument: isLast ? names.indices : `indices ${stage}`, shape: written },
     },

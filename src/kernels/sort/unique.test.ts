@@ -46,11 +46,11 @@ async function expectDistinct(
   );
   expect([...toNumbers(found.count)], label).toEqual([all.length]);
   expect([...toNumbers(found.values)], label).toEqual(firsts.map((place) => numbers[place] ?? 0));
-  const places = filled(
+  const indices = filled(
     all.map((kind) => Math.min(...kind)),
     all[0] === undefined ? 0 : Math.min(...all[0]),
   );
-  expect([...toNumbers(found.indices)], label).toEqual(places);
+  expect([...toNumbers(found.indices)], label).toEqual(indices);
   const lengths = all.map(({ length }) => length);
   expect([...toNumbers(found.counts)], label).toEqual(filled(lengths, 0));
   const names = [...kinds.keys()];
@@ -155,7 +155,7 @@ test("of −0 and 0 the first in the array counts, and −0 stands for both", as
   device.dispose();
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => unique({ x: f8e8m0fnu, size: 2 })],
     ["TW9902", () => unique({ x: tensor(i32, [m, n], { strides: [1, m] }), size: 2 })],

@@ -1,9 +1,8 @@
 /**
- * `unique`: the distinct elements of an array in order, how often each occurs, where each is first, and which of them each element
- * is. How many there are is only known on the device, so that results have a size that is given, and `count` says how much of it
- * counts; nothing waits for the host.
+ * `unique`: the distinct elements of an array in order, their counts, their first indices, and the inverse. Their number is known on the
+ * device alone, so results have a given size, of which `count` elements are valid; nothing waits for the host.
  *
- *   x          5 2 5 9 2        sorted 2 2 5 5 9     with places 1 4 0 2 3
+ *   x          5 2 5 9 2        sorted 2 2 5 5 9     permutation 1 4 0 2 3
  *   differs    1 0 1 0 1        from the one before; the running sums, less one, number the distinct ones: 0 0 1 1 2
  *   starts     0 2 4 5          where each number begins, and the end
  *   size 4     values 2 5 9 2 · counts 2 2 1 0 · indices 1 0 3 1 · count 3 · inverse 1 0 1 2 0
@@ -26,7 +25,7 @@ import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
 import { givenArray, refused, requireFields, requireRows } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
-import { laidOut, lanes } from "../support/sizes.ts";
+import { laidOut, threadsPerBlock } from "../support/sizes.ts";
 import { requireKeys } from "./order-key.ts";
 import { mostKeys } from "./decoupled-look-back.ts";
 import { sort } from "./sort.ts";
@@ -50,7 +49,7 @@ export interface UniqueSpec<
   readonly indices?: F;
   /** Whether `inverse` says which of the distinct elements each element is. */
   readonly inverse?: V;
-  /** What stands behind the last one; the least unless told. */
+  /** What stands behind the last one; the least by default. */
   readonly fill?: number | HostValue<X>;
 }
 
@@ -180,7 +179,7 @@ function ofNothing({ dtype, size, counts, indices, fill: value }: Wanted, target
 function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target) {
   const { kernels } = parts;
   const { dtype, size, indices, inverse } = wanted;
-  const hasPlaces = indices || inverse;
+  const hasPermutation = indices || inverse;
   const known = (name: string, make: () => KernelDefinition): KernelDefinition => {
     const found = kernels.get(name) ?? make();
     kernels.set(name, found);
@@ -191,7 +190,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
     differs: { dtype: i32, shape: [length] },
     numbers: { dtype: i32, shape: [length] },
     starts: { dtype: i32, shape: [size + 1] },
-    ...(hasPlaces && { places: { dtype: i32, shape: [length] } }),
+    ...(hasPermutation && { permutation: { dtype: i32, shape: [length] } }),
     ...(hasKinds(wanted) && { firsts: { dtype: i32, shape: [kinds.length] } }),
   };
   const firsts = hasKinds(wanted) && { firsts: { argument: "firsts" } };
@@ -201,7 +200,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
       kernel: known("mark", () => markKernel(wanted)),
       arguments: {
         ...{ sorted: same("sorted"), differs: same("differs") },
-        ...(hasKinds(wanted) && { places: same("places"), ...firsts }),
+        ...(hasKinds(wanted) && { permutation: same("permutation"), ...firsts }),
       },
     },
   ];
@@ -211,7 +210,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
       arguments: {
         numbers: same("numbers"),
         ...(inverse && {
-          places: same("places"),
+          permutation: same("permutation"),
           inverse: { argument: "inverse", shape: [length] },
         }),
         ...{ starts: same("starts"), count: same("count") },
@@ -223,7 +222,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
         ...{ sorted: same("sorted"), starts: same("starts"), count: same("count") },
         values: same("values"),
         ...(wanted.counts && { counts: same("counts") }),
-        ...(indices && { places: same("places"), indices: same("indices") }),
+        ...(indices && { permutation: same("permutation"), indices: same("indices") }),
         ...firsts,
       },
     },
@@ -232,7 +231,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
     {
       operation: parts.sort,
       dimensions: { length },
-      arrays: { x: "x", out: "sorted", ...(hasPlaces && { indices: "places" }) },
+      arrays: { x: "x", out: "sorted", ...(hasPermutation && { indices: "permutation" }) },
     },
     ...(hasKinds(wanted) ? [filled("firsts", tensor(i32, [kinds.length]), nowhere)] : []),
     mark,
@@ -248,7 +247,7 @@ function ofElements(wanted: Wanted, length: number, parts: Parts, target: Target
 }
 
 /** Elements of a block. */
-const span = 8 * lanes;
+const span = 8 * threadsPerBlock;
 
 /** Whether there are elements that are equal without having the same key. */
 function hasKinds({ dtype, indices }: Wanted): boolean {
@@ -281,7 +280,7 @@ function markKernel(wanted: Wanted): KernelDefinition {
       grid: { i: cdiv(length, span) },
       inputs: {
         sorted: tensor(dtype, [length]),
-        ...(hasKinds(wanted) && { places: tensor(i32, [length]) }),
+        ...(hasKinds(wanted) && { permutation: tensor(i32, [length]) }),
       },
       outputs: { differs: tensor(i32, [length]) },
       inouts: { ...(hasKinds(wanted) && { firsts: tensor(i32, [kinds.length]) }) },
@@ -296,11 +295,11 @@ function markKernel(wanted: Wanted): KernelDefinition {
       let isSame = own.eq(before);
       if (dtype.kind === "float") isSame = isSame.or(own.isNan().and(before.isNan()));
       differs.at(here).store(isInside.and(isSame).not().cast(i32));
-      const { places, firsts } = given as { readonly [name: string]: Ref<"i32"> | undefined };
-      if (places === undefined || firsts === undefined) return;
+      const { permutation, firsts } = given as { readonly [name: string]: Ref<"i32"> | undefined };
+      if (permutation === undefined || firsts === undefined) return;
       for (const [at, isOf] of kinds.entries()) {
         const where = isOf(own).and(position.lt(length));
-        const first = places
+        const first = permutation
           .at(here)
           .load({ where, fill: nowhere })
           .min({ axis: 0, keepDims: true });
@@ -318,7 +317,7 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
     {
       name: "unique_number",
       grid: { i: cdiv(length, span) },
-      inputs: { numbers: ofLength, ...(inverse && { places: ofLength }) },
+      inputs: { numbers: ofLength, ...(inverse && { permutation: ofLength }) },
       outputs: {
         ...(inverse && { inverse: ofLength }),
         count: tensor(i32, [1]),
@@ -327,7 +326,7 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
       inouts: { starts: tensor(i32, [size + 1]) },
     },
     ({ i, numbers, starts, count, ...given }) => {
-      const arrays = given as { readonly places?: Ref<"i32">; readonly inverse?: Ref<"i32"> };
+      const arrays = given as { readonly permutation?: Ref<"i32">; readonly inverse?: Ref<"i32"> };
       const here = slice(i.mul(span), span);
       const position = iota(i32, [span], { axis: 0 }).add(i.mul(span));
       const isInside = position.lt(length);
@@ -341,8 +340,8 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
       const isLast = position.eq(length.sub(1));
       starts.at(own).store(full(i32, [span], length), { where: isLast.and(own.le(size)) });
       count.at(full(i32, [span], 0)).store(own, { where: isLast });
-      if (arrays.places === undefined) return;
-      arrays.inverse?.at(arrays.places.at(here).load()).store(own.sub(1), { where: isInside });
+      if (arrays.permutation === undefined) return;
+      arrays.inverse?.at(arrays.permutation.at(here).load()).store(own.sub(1), { where: isInside });
     },
   ) as unknown as KernelDefinition;
 }
@@ -359,7 +358,7 @@ function takeKernel(wanted: Wanted): KernelDefinition {
       inputs: {
         ...{ sorted: tensor(dtype, [length]), starts: tensor(i32, [size + 1]) },
         count: tensor(i32, [1]),
-        ...(indices && { places: tensor(i32, [length]) }),
+        ...(indices && { permutation: tensor(i32, [length]) }),
         ...(hasKinds(wanted) && { firsts: tensor(i32, [kinds.length]) }),
       },
       outputs: {
@@ -383,9 +382,9 @@ function takeKernel(wanted: Wanted): KernelDefinition {
       values.at(here).store(filled);
       const end = starts.at(number.add(1)).load({ where: isThere, fill: 0 });
       if (counts) arrays["counts"]?.at(here).store(end.sub(start));
-      const { places, firsts, indices: out } = arrays;
-      if (places === undefined || out === undefined) return;
-      let place = places.at(start).load();
+      const { permutation, firsts, indices: out } = arrays;
+      if (permutation === undefined || out === undefined) return;
+      let place = permutation.at(start).load();
       if (firsts !== undefined)
         for (const [at, isOf] of kinds.entries()) {
           const where = isOf(compared(least, dtype));

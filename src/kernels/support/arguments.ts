@@ -200,7 +200,7 @@ export function givenAxis(of: string, axis: unknown, rank: number, location: Loc
   );
 }
 
-/** Axes from the front, each named once; all of them unless told. */
+/** Axes from the front, each named once; all of them by default. */
 export function givenAxes(
   of: string,
   axes: number | readonly unknown[] | undefined,

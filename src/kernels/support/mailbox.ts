@@ -1,11 +1,11 @@
 /**
- * What blocks that run at once tell each other through global memory: states of one or more numbers, in words of 64 bits, half of
- * which say that the other half is there. Whoever finds such a word has all of it, so that no fence is needed, which would wait
- * until what was stored before has reached memory.
+ * A flagged mailbox in global memory, through which co-resident blocks exchange states of one or more numbers. A word has 64 bits: the
+ * upper half is a flag, the lower half the data. Flag and data arrive together, so no fence is needed, which would wait for all
+ * earlier stores.
  *
- *   [words of a state, blocks]     0 · 0 · 1·number · 0 · …     what is not 0 has been told
+ *   [words of a state, blocks]     0 · 0 · 1·number · 0 · …     nonzero: published
  *
- * The words are 0 before blocks begin.
+ * The mailbox is cleared before the launch. Blocks publish their own state and poll for those of the others.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -14,27 +14,27 @@ import type { Ref, Scalar, Tile } from "../../lang/index.ts";
 import { powerOfTwoFrom } from "./sizes.ts";
 
 /** The numbers of a state by name. */
-export interface ToldState {
+export interface MailboxState {
   readonly [name: string]: { readonly dtype: DType };
 }
 
-/** Their values by name. */
-export interface ToldTiles {
+/** Their values by name, tiles. */
+export interface MailboxValues {
   readonly [name: string]: Tile;
 }
 
-/** Half a word; the other half is 1 where it has been told. */
-const isThere = 2 ** 32;
+/** The flag: the upper half of a word is 1 once it is published. */
+const published = 2 ** 32;
 
 const wordsOf = ({ bits }: DType): number => Math.ceil(bits / 32);
 
-/** How many words a state has. */
-function wordCount(state: ToldState): number {
+/** Words of a state. */
+function wordCount(state: MailboxState): number {
   return Object.values(state).reduce((sum, { dtype }) => sum + wordsOf(dtype), 0);
 }
 
-/** The shape of what a number of blocks tell each other at a time. */
-export function wordShape(state: ToldState, blocks: number): readonly [number, number] {
+/** The shape of the mailbox for one exchange between so many blocks. */
+export function mailboxShape(state: MailboxState, blocks: number): readonly [number, number] {
   return [wordCount(state), powerOfTwoFrom(blocks)];
 }
 
@@ -46,12 +46,12 @@ function unsignedOf(dtype: DType): DType {
   return found[1];
 }
 
-/** Tells a block's numbers, of one element each: whoever sees a word sees all of it, so that nothing else has to be ordered. */
-export function tellWords(
-  state: ToldState,
-  told: Ref<"u64">,
+/** Publishes the state of a block, tiles of one element each. Each word carries its own flag, so no fence orders them. */
+export function publish(
+  state: MailboxState,
+  mailbox: Ref<"u64">,
   block: Scalar<"i32">,
-  values: ToldTiles,
+  values: MailboxValues,
 ): void {
   let word = 0;
   for (const [name, { dtype }] of Object.entries(state)) {
@@ -60,54 +60,61 @@ export function tellWords(
       .cast(dtypes.u64)
       .reshape([1]) as Tile<"u64">;
     for (let each = 0; each < wordsOf(dtype); each += 1) {
-      const own = wordsOf(dtype) === 1 ? bits : bits.shr(32 * each).and(isThere - 1);
-      told.at(word, slice(block, 1)).atomicAdd(own.add(isThere));
+      const own = wordsOf(dtype) === 1 ? bits : bits.shr(32 * each).and(published - 1);
+      mailbox.at(word, slice(block, 1)).atomicAdd(own.add(published));
       word += 1;
     }
   }
 }
 
-/** Words, and which of them are still to be told. */
-export interface Words {
+/** The words received so far, and which ones are missing. */
+export interface PolledWords {
   readonly words: Tile<"u64">;
-  readonly open: Tile<"bool">;
+  readonly missing: Tile<"bool">;
 }
 
-/** Nothing yet of what blocks will tell. */
-export function nothingTold(state: ToldState, blocks: number): Words {
-  const shape = wordShape(state, blocks);
-  return { words: zeros(dtypes.u64, shape), open: iota(dtypes.i32, shape, { axis: 1 }).lt(blocks) };
+/** Before the first poll. */
+export function nothingReceived(state: MailboxState, blocks: number): PolledWords {
+  const shape = mailboxShape(state, blocks);
+  return {
+    words: zeros(dtypes.u64, shape),
+    missing: iota(dtypes.i32, shape, { axis: 1 }).lt(blocks),
+  };
 }
 
-/** What has been told beside what was known before. */
-export function askForWords(told: Ref<"u64">, { words, open }: Words): Words {
-  const found = told.atomicAdd(zeros(dtypes.u64, words.shape), { where: open });
-  return { words: words.or(found), open: open.and(found.eq(0)) };
+/** Polls the missing words once. */
+export function poll(mailbox: Ref<"u64">, { words, missing }: PolledWords): PolledWords {
+  const found = mailbox.atomicAdd(zeros(dtypes.u64, words.shape), { where: missing });
+  return { words: words.or(found), missing: missing.and(found.eq(0)) };
 }
 
-/** States of all blocks, [1, blocks] each, once all have told theirs. */
-export function heardStates(state: ToldState, told: Ref<"u64">, asked: Words): ToldTiles {
+/** Polls until all blocks have published; their states, [1, blocks] each. */
+export function receiveAll(
+  state: MailboxState,
+  mailbox: Ref<"u64">,
+  polled: PolledWords,
+): MailboxValues {
   const { words } = whileLoop(
-    { ...asked },
-    ({ open }) => open.reduce("or"),
-    (known) => ({ ...askForWords(told, known) }),
+    { ...polled },
+    ({ missing }) => missing.reduce("or"),
+    (known) => ({ ...poll(mailbox, known) }),
   );
   const width = words.shape[1] ?? 1;
   let word = 0;
   return Object.fromEntries(
     Object.entries(state).map(([name, { dtype }]) => {
-      const parts = Array.from({ length: wordsOf(dtype) }, (_, each) =>
+      const halves = Array.from({ length: wordsOf(dtype) }, (_, each) =>
         words
           .slice([word + each, 0], [1, width])
-          .and(isThere - 1)
+          .and(published - 1)
           .shl(32 * each),
       );
-      word += parts.length;
-      const bits = parts.reduce((low, high) => low.or(high));
+      word += halves.length;
+      const bits = halves.reduce((low, high) => low.or(high));
       return [name, bits.cast(unsignedOf(dtype)).bitcast(dtype) as Tile];
     }),
   );
 }
 
-/** What blocks tell each other is called this, beside the arrays of a kernel. */
-export const toldName = "told_by_blocks";
+/** The name of the mailbox among the arrays of a kernel. */
+export const mailboxName = "told_by_blocks";

@@ -17,7 +17,7 @@ interface Named<T> {
   readonly [name: string]: T;
 }
 
-export class GivenNames {
+export class ReservedNames {
   readonly #inner: ReadonlyMap<string, string>;
   readonly #outer: ReadonlyMap<string, string>;
 
@@ -31,12 +31,12 @@ export class GivenNames {
   }
 
   /** Undefined where all names can stay. */
-  static of(given: readonly string[], taken: RegExp): GivenNames | undefined {
+  static of(given: readonly string[], taken: RegExp): ReservedNames | undefined {
     // Every object has a constructor, so that a record would seem to have one before it is given.
     const changed = given.filter((name) => taken.test(name) || name in Object.prototype);
     let prefix = "given_";
     while (given.some((name) => name.startsWith(prefix))) prefix += "_";
-    return changed.length === 0 ? undefined : new GivenNames(changed, prefix);
+    return changed.length === 0 ? undefined : new ReservedNames(changed, prefix);
   }
 
   inner(name: string): string {

@@ -61,8 +61,8 @@ export function powerOfTwoFrom(size: number): number {
   return power;
 }
 
-/** Lanes of a program thread, each of which accesses up to 16 bytes at once. */
-export const lanes = 128;
-/** Registers that a lane has at most. */
-export const registersOfLane = 255;
+/** CUDA threads of a program thread, each of which accesses up to 16 bytes at once. */
+export const threadsPerBlock = 128;
+/** Registers of a thread at most. */
+export const registersPerThread = 255;
 export const widestAccess = 16;

@@ -81,7 +81,7 @@ export interface FetchedSide {
 
 /**
  * The part of the last block's tile that is not fetched from the array, and the requests of a step for what of its window lies outside.
- * Windows are as long as the tile unless told.
+ * Windows are as long as the tile by default.
  */
 export function outsideOf(
   { tile, extent, blocks, box, requests }: FetchedSide,

@@ -149,7 +149,7 @@ test("few rows with weights in few bits, and nothing to multiply", async () => {
   device.dispose();
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const never = (value: unknown): never => value as never;
   const given = { a: bf16, b: bf16, out: f32 } as const;
   const epilogue = never(({ sums }: { readonly sums: unknown }) => ({ out: sums, x: sums }));

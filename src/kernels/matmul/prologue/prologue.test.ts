@@ -367,7 +367,7 @@ describe("prologues", () => {
     device.dispose();
   });
 
-  test("mistakes are told", () => {
+  test("mistakes are reported", () => {
     const never = (value: unknown): never => value as never;
     const fits = { m: 8, n: 8, k: 64 };
     const refused: readonly (readonly [string, () => unknown])[] = [

@@ -12,7 +12,7 @@ import type { Deal, Segments } from "../../../lang/pipeline/segments.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { Size } from "../../../ir/size.ts";
 
-/** Rows of tiles in a group unless told: few enough for their operands to stay in the cache. */
+/** Rows of tiles in a group by default: few enough for their operands to stay in the cache. */
 const usualGroup = 8;
 
 /**

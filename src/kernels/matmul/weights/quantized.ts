@@ -40,15 +40,15 @@ export interface QuantizedOptions<
   S extends DTypeName = DTypeName,
   Z extends D = D,
 > {
-  /** Elements along k that share a scale, a multiple of 128; the whole column unless told. */
+  /** Elements along k that share a scale, a multiple of 128; the whole column by default. */
   readonly groupSize?: number;
   /** Instead of a group: elements along k and columns that share a scale, multiples of 128 and 64. */
   readonly blockSize?: readonly [k: number, n: number];
   /** The format of the scales. */
   readonly scale: DType<S>;
-  /** In which weights are multiplied, bf16 or f16: that of the scales unless told, and to be told where that is f32. */
+  /** In which weights are multiplied, bf16 or f16: that of the scales by default, and to be told where that is f32. */
   readonly as?: DType<"bf16" | "f16">;
-  /** The format of integers' zero points, that of the weights; there are none unless told. */
+  /** The format of integers' zero points, that of the weights; there are none by default. */
   readonly zeroPoint?: DType<Z>;
 }
 

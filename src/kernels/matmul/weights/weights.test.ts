@@ -363,7 +363,7 @@ test("k that is no multiple of 8: the skinny kernel, whose rows of a the copy en
   device.dispose();
 });
 
-test("mistakes are told", () => {
+test("mistakes are reported", () => {
   const never = (value: unknown): never => value as never;
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9902", () => quantized(i4, [k, n], { scale: f32 })],
