@@ -35,9 +35,10 @@ function reasonOf(ended: Ended): string {
   return line?.replace(/^npm error /, "") ?? tail(ended, 1);
 }
 
-function newProject(folder: string): void {
+function newProject(folder: string, more: object = {}): void {
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }\n');
+  const manifest = { private: true, type: "module", ...more };
+  writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
 }
 
 export async function install(folder: string, archive: string): Promise<Subject> {
@@ -65,9 +66,11 @@ export async function install(folder: string, archive: string): Promise<Subject>
 
 async function installTool(tools: string, specifier: string): Promise<string> {
   const folder = join(tools, specifier.replaceAll("/", "+"));
-  newProject(folder);
+  const name = specifier.replace(/(?<=.)@.*/, "");
+  // Runtimes put their program in its place by such a script, which npm may run for those alone that are named.
+  newProject(folder, { allowScripts: { [name]: true } });
   const ended = await run("npm", ["install", ...quiet, specifier], folder);
   if (ended.status !== 0)
     throw new NotTried(`npm could not install ${specifier}: ${reasonOf(ended)}`);
-  return join(folder, "node_modules", specifier.replace(/(?<=.)@.*/, ""));
+  return join(folder, "node_modules", name);
 }
