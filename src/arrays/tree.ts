@@ -2,7 +2,7 @@
  * Trees: lists and records of arrays, nested. Everything else in them (numbers, text, null) is static: part of
  * the structure and not of the data.
  *
- *   { w: Array, layers: [Array, Array], rate: 0.1 }   leaves: w, layers[0], layers[1]
+ *   { w: NDArray, layers: [NDArray, NDArray], rate: 0.1 }   leaves: w, layers[0], layers[1]
  */
 import { refuseForeign } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";

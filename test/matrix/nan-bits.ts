@@ -46,7 +46,7 @@ function manyNans({ dtype, bits, infinity }: Form): HostArray {
 }
 
 function sortedWithItself(tile: Tile): readonly [Tile, Tile] {
-  return methodsOf(tile)["sortWith"]?.(0, [tile]) as unknown as readonly [Tile, Tile];
+  return methodsOf(tile)["sortWith"]?.([tile], { axis: 0 }) as unknown as readonly [Tile, Tile];
 }
 
 type Change = (tile: Tile) => Tile;
@@ -54,8 +54,8 @@ type Change = (tile: Tile) => Tile;
 export const changes: { readonly [name: string]: Change } = {
   neg: (tile) => methodsOf(tile)["neg"]?.() as Tile,
   abs: (tile) => methodsOf(tile)["abs"]?.() as Tile,
-  sort: (tile) => methodsOf(tile)["sort"]?.(0) as Tile,
-  "sort descending": (tile) => methodsOf(tile)["sort"]?.(0, { descending: true }) as Tile,
+  sort: (tile) => methodsOf(tile)["sort"]?.({ axis: 0 }) as Tile,
+  "sort descending": (tile) => methodsOf(tile)["sort"]?.({ axis: 0, descending: true }) as Tile,
   sortWith: (tile) => sortedWithItself(tile)[0],
   payload: (tile) => sortedWithItself(tile)[1],
 };

@@ -33,9 +33,7 @@ cases("scan", numbers, 20, false, (one) => {
   const run = outcome(
     one,
     (x: never) =>
-      (x as Record<string, (axis: number, options: object) => unknown>)[names[fn]]?.(axis, {
-        reverse,
-      }),
+      (x as Record<string, (options: object) => unknown>)[names[fn]]?.({ axis, reverse }),
     "scan",
     [read],
   );
