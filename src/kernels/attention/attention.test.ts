@@ -429,11 +429,7 @@ describe("what cannot be done is refused", () => {
       "TW9904",
       () => plan({ configuration: { ...small, columns: 128, stages: 4 } }, { d: 256, e: 256 }),
     ],
-    [
-      "an odd head on the copy engine",
-      "TW9904",
-      () => plan({ configuration: small }, { d: 15, e: 15 }),
-    ],
+    ["an odd head on TMA", "TW9904", () => plan({ configuration: small }, { d: 15, e: 15 })],
     ["a mask of numbers", "TW9905", () => plan({ mask: ({ row }) => row as never })],
     [
       "a score of another shape",

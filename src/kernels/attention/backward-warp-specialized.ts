@@ -1,5 +1,5 @@
 /**
- * The gradients of attention on wgmma and the copy engine, all three in one pass. A block keeps 128 rows of k and v, or 64 of
+ * The gradients of attention on wgmma and TMA, all three in one pass. A block keeps 128 rows of k and v, or 64 of
  * wide heads, and goes over the tiles of q and dOut that see them; one warp copies, and two consumers divide the rest
  * (`gradient-partition.ts`), here for heads up to 128. Scores are made transposed, so that they come out of the tensor cores as the left operands of dv and dk:
  *
@@ -9,7 +9,7 @@
  *                dv += pᵀ · dOut    dk += dsᵀ · q            64 rows of its own, over all steps
  *                dq = ds · k                                 half of the columns of dq, of the ds of both
  *
- * Sums of dq are added to memory by the copy engine, from every block that a row of q sees: as they come, or in one order
+ * Sums of dq are added to memory by TMA, from every block that a row of q sees: as they come, or in one order
  * where results must repeat bit for bit. Blocks that are launched later then wait for earlier ones, tile by tile. With an
  * end to the right that order goes down, since a block begins with rows that none of the columns behind it are seen by:
  *

@@ -34,7 +34,7 @@ export function warpSpecializedProblem(
   const along = 128 / dtype.bits;
   for (const [name, size] of Object.entries({ d, e }))
     if (size % along !== 0 || size === 0)
-      return `${name} = ${size} keeps the copy engine out: pad it to ${Math.max(along, Math.ceil(size / along) * along)}`;
+      return `${name} = ${size} keeps TMA out: pad it to ${Math.max(along, Math.ceil(size / along) * along)}`;
   if (t === 0) return "there are no columns";
   return undefined;
 }

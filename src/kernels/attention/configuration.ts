@@ -1,6 +1,6 @@
 /** How attention is divided into tiles. */
 
-/** wgmma and the copy engine: consumers of 64 rows each, over columns that a ring of `stages` brings. */
+/** wgmma and TMA: consumers of 64 rows each, over columns that a ring of `stages` brings. */
 export interface WarpSpecializedAttention {
   /** Which kernel runs it. */
   readonly kernel: "warp-specialized";
@@ -42,7 +42,7 @@ export const plainSettings = ["kernel", "rows", "columns"] as const;
 /** Rows of a consumer: those of one wgmma. */
 export const consumerRows = 64;
 
-/** Gradients on wgmma and the copy engine: blocks of 128 columns, over tiles of 64 rows. */
+/** Gradients on wgmma and TMA: blocks of 128 columns, over tiles of 64 rows. */
 export interface WarpSpecializedGradients {
   /** Which kernel runs it. */
   readonly kernel: "warp-specialized";

@@ -274,7 +274,7 @@ function storePiece({ refs }: Work, part: number, sums: Tile<"f32">): void {
   refs.fullSums.at(part).arrive();
 }
 
-/** By the copy engine through the tile of v, which the consumer alone has used, or by the lanes themselves. */
+/** By TMA through the tile of v, which the consumer alone has used, or by the lanes themselves. */
 function storeGradient(work: Work, part: number, name: "k" | "v", sums: Tile<"f32">): void {
   const { form, refs, sequence, kvHead, left } = work;
   const { sizes, problem } = form;
@@ -288,7 +288,7 @@ function storeGradient(work: Work, part: number, name: "k" | "v", sums: Tile<"f3
     shareOf(work, part, size),
   );
   const result = sums.cast(problem[name].dtype) as Tile;
-  // The copy engine knows no end of a sequence.
+  // TMA knows no end of a sequence.
   if (sizes.ends > 0 || shares > 1 || gradientHead(sizes.d) !== gradientHead(sizes.e)) {
     (window as Ref).store(result);
     return;

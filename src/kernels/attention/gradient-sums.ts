@@ -3,7 +3,7 @@
  * sums of dq in f32.
  *
  * Sums lie in memory in the order in which lanes hold them, 4 numbers of a lane after those of the lane before, so that
- * they go through shared memory without conflicts of banks and the copy engine adds them in whole rows:
+ * they go through shared memory without conflicts of banks and TMA adds them in whole rows:
  *
  *   a tile of dq      row 16w + 8h + g    column 16m + 8l + 2t + p        w warp, g and t lane, the others registers
  *   its sums          [m, h, w, g, t, l, p]

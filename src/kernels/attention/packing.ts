@@ -43,7 +43,7 @@ export function inSpan({ from, count }: Span, start: Index, size: number): Slice
     : slice(from.add(start), size, { end: from.add(count) });
 }
 
-/** Positions from a place of a span on, for the copy engine, which brings what lies behind it, too. */
+/** Positions from a place of a span on, for TMA, which brings what lies behind it, too. */
 export function fromSpan({ from }: Span, start: Index, size: number): Slice {
   return slice(from === undefined ? start : from.add(start), size);
 }

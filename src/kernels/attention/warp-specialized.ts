@@ -1,5 +1,5 @@
 /**
- * Attention on wgmma and the copy engine. One warp copies; consumers of 64 rows start q · k of a step together with powers · v of
+ * Attention on wgmma and TMA. One warp copies; consumers of 64 rows start q · k of a step together with powers · v of
  * the step before, and three of them take turns. So a softmax runs under the products of another consumer, and begins under the
  * values of its own:
  *
@@ -531,7 +531,7 @@ function tileSoftmax(
   };
 }
 
-/** By the copy engine through shared memory, or by the lanes themselves where the tile of q would not do. */
+/** By TMA through shared memory, or by the lanes themselves where the tile of q would not do. */
 function storeRows(
   { form, configuration, refs }: Work,
   part: number,
@@ -541,13 +541,13 @@ function storeRows(
 ): void {
   const { problem, sizes } = form;
   const { d, e } = heads(problem, sizes);
-  // At least 0 as facts see it, too: the copy engine writes nothing that might begin before the array.
+  // At least 0 as facts see it, too: TMA writes nothing that might begin before the array.
   const rows = inSpan(sequence.rows, top.maximum(0), consumerRows);
   const window = refs.out.at(sequence.memory.maximum(0), rows, head.maximum(0), slice(0, e));
   const result = values.cast(problem.out.dtype) as Tile;
   const { hasOut } = spareOf(form, configuration);
   const isAlike = d === e && problem.out.dtype === problem.q.dtype;
-  // The copy engine knows no end of a sequence.
+  // TMA knows no end of a sequence.
   if (sizes.ends > 0 || !(isAlike || hasOut)) {
     window.store(result);
     return;

@@ -1,5 +1,5 @@
 /**
- * Boxes of places, as the copy engine reads them: some images, rows and columns of the result. All three are powers of two,
+ * Boxes of places, as TMA reads them: some images, rows and columns of the result. All three are powers of two,
  * and there is always a box that wastes little, since a batch can make up for short rows:
  *
  *   56 × 56   [2, 8, 8]      28 × 28   [8, 4, 4]      14 × 14   [32, 2, 2]

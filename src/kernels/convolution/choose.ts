@@ -1,4 +1,4 @@
-/** Which kernel a convolution takes, and its tiles: by the copy engine where it can read the arrays, by number else. */
+/** Which kernel a convolution takes, and its tiles: by TMA where it can read the arrays, by number else. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
@@ -29,7 +29,7 @@ function resultProblem({ name, bits }: DType, groups: number, outputs: number): 
     : undefined;
 }
 
-/** Why the copy engine cannot bring the operands, in words for a note; undefined where it can. */
+/** Why TMA cannot bring the operands, in words for a note; undefined where it can. */
 export function copiedProblem(
   problem: ConvolutionProblem,
   geometry: Geometry,

@@ -117,7 +117,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   );
 
   test.each(kind === "emulator" && rounds === 0 ? copied.slice(0, 1) : copied)(
-    "by the copy engine: $name",
+    "by TMA: $name",
     { timeout: 600_000 },
     async ({ input, taps, padding = 1, channels, outputs, ...others }) => {
       const all = (value: number) => input.map(() => value);
@@ -185,7 +185,7 @@ test("the gradient of x of strided convolutions is one launch, also of places th
   }
 });
 
-test("the copy engine is used where channels are last and rows are aligned", () => {
+test("TMA is used where channels are last and rows are aligned", () => {
   const spec = (c: number) => ({ x: tensor(bf16, [8, 56, 56, c]), w: tensor(bf16, [c, 3, 3, c]) });
   const fast = convolution({ ...spec(64), padding: 1 }).plan();
   expect(fast.configuration).toMatchObject({ kernel: "copied", box: [2, 8, 8] });

@@ -1,5 +1,5 @@
 /**
- * The gradient of the weights on wgmma, with operands brought by the copy engine: one product of [outputs, places] and
+ * The gradient of the weights on wgmma, with operands brought by TMA: one product of [outputs, places] and
  * [places, taps · channels]. Every 64 columns of the second are 64 channels at one tap, so a step of 64 places reads them as
  * boxes of x, each shifted by its own tap:
  *

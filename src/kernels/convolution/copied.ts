@@ -1,7 +1,7 @@
 /**
- * A convolution as a product on wgmma, with operands brought by the copy engine. Where channels are last, what a step of
+ * A convolution as a product on wgmma, with operands brought by TMA. Where channels are last, what a step of
  * the product reads of x is a box: some images, rows and columns of the result's places, shifted by an element of the
- * window, and 64 channels. What of it lies outside of x is filled with zeros by the copy engine, so padding costs nothing:
+ * window, and 64 channels. What of it lies outside of x is filled with zeros by TMA, so padding costs nothing:
  *
  *   box [2, 8, 8] of the result     step (y, x, c)     x[n … n + 1, top + y − before … + 7, left + x − before … + 7, c … c + 63]
  *
@@ -370,7 +370,7 @@ function resultForm(
         ...(isPairedDown ? [placeAlong(1)] : []),
         corner.left,
         // Channels of the second column of a pair lie behind those of the first. The bounds change nothing: they tell the compiler that
-        // pieces begin in the array, before which the copy engine writes nothing.
+        // pieces begin in the array, before which TMA writes nothing.
         isPairedAcross
           ? own
               .add(placeAlong(2).mul(channels as never))

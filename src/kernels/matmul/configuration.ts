@@ -5,7 +5,7 @@ export const persistentColumns = [8, 16, 32, 64, 96, 128, 144, 160, 192, 224, 25
 
 /** The kernels, each with what there is to choose in it. */
 export type MatmulConfiguration =
-  /** The persistent kernel on wgmma and the copy engine. */
+  /** The persistent kernel on wgmma and TMA. */
   | {
       /** Which kernel runs it. */
       readonly kernel: "persistent";

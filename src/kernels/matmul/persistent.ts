@@ -1,5 +1,5 @@
 /**
- * The product on wgmma and the copy engine. A block stays on its processor and takes tile after tile; one thread
+ * The product on wgmma and TMA. A block stays on its processor and takes tile after tile; one thread
  * copies, through a ring of pairs of tiles, and the others multiply, 64 rows each:
  *
  *   copy        fill 0  fill 1  fill 2  wait empty 0, fill 0 …        goes on with the next tile at once

@@ -38,7 +38,7 @@ export function depthOf(problem: MatmulProblem, { a }: Recipe): number {
   return isSmall ? rowBytes : (rowBytes * 8) / a.bits;
 }
 
-/** Whether the copy engine takes rows of so many elements, which then begin at multiples of 16 bytes. */
+/** Whether TMA takes rows of so many elements, which then begin at multiples of 16 bytes. */
 export function isCopied({ bits }: DType, elements: number): boolean {
   return (elements * bits) % 128 === 0;
 }
@@ -94,7 +94,7 @@ export function tradedRegisters({ instruction }: Recipe): {
 /** Registers of a lane that two tiles may take together: sums of one, and what is stored of the other. */
 const registersOfTiles = 192;
 
-/** Whether a tile of so many columns may be stored while the next one is multiplied, if the copy engine writes it and no lanes hold rows. */
+/** Whether a tile of so many columns may be stored while the next one is multiplied, if TMA writes it and no lanes hold rows. */
 export function mayDeferStores(problem: MatmulProblem, recipe: Recipe, columns: number): boolean {
   const lanes = 128;
   const elements = (threadRows * columns) / lanes;
@@ -238,7 +238,7 @@ export function stageBytes(problem: MatmulProblem): StageBytes {
 }
 
 /**
- * Whether the copy engine is to write the result. Few rows of it are what lanes write as soon, and save room; but for a pair of
+ * Whether TMA is to write the result. Few rows of it are what lanes write as soon, and save room; but for a pair of
  * blocks, whose lanes would have to flush caches in every step once they write memory (`tilings.ts`).
  */
 export function copiesResult(
@@ -249,7 +249,7 @@ export function copiesResult(
 }
 
 /**
- * Whether lanes, which write results that the copy engine cannot, do so through its buffers (`store-tile.ts`). Elements of 32 bits fill sectors as tensor cores
+ * Whether lanes, which write results that TMA cannot, do so through its buffers (`store-tile.ts`). Elements of 32 bits fill sectors as tensor cores
  * leave them, and layouts are of bits of an index, of which each of the 96 columns of a piece would need a part. On an H200, µs of products alone, in tiles of
  * 128 × 256, 128 × 192 and 128 × 256:
  *

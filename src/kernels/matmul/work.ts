@@ -33,7 +33,7 @@ export interface PersistentForm {
   readonly processors: number;
   /** Bytes of the cache that they share. */
   readonly cache: number;
-  /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
+  /** Whether TMA can write the result, whose rows must begin at multiples of 16 bytes. */
   readonly copiesOut: boolean;
   /** Windows of the last tiles. */
   readonly edges: Edges;

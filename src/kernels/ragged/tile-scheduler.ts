@@ -154,7 +154,7 @@ function dealtRows(counter: string | undefined): DealtRows {
   };
 }
 
-/** No tile begins behind it. What is added to it is more than it as facts see it, so that the copy engine may store whole tiles. */
+/** No tile begins behind it. What is added to it is more than it as facts see it, so that TMA may store whole tiles. */
 const lastTop = 2 ** 31 - 2 ** 12;
 
 /** What the tables say of a tile. */

@@ -1,5 +1,5 @@
 /**
- * Products of the rows of groups on wgmma and the copy engine. A block stays on its processor and takes tile after tile of the matrices
+ * Products of the rows of groups on wgmma and TMA. A block stays on its processor and takes tile after tile of the matrices
  * of all groups; one warp copies 64 rows at a time of both operands, and each of two consumers has 64 rows of the tile:
  *
  *   copy        rows 0 to 63 of the group   64 to 127   …   the next tile's      a ring of slots
@@ -71,7 +71,7 @@ export function warpSpecializedOuterProblem(
   const along = 128 / Math.min(a.dtype.bits, out.dtype.bits);
   for (const [name, size] of Object.entries({ k, n }))
     if (size % along !== 0)
-      return `${name} = ${size} keeps the copy engine out: pad it to ${Math.ceil(size / along) * along}`;
+      return `${name} = ${size} keeps TMA out: pad it to ${Math.ceil(size / along) * along}`;
   return undefined;
 }
 
@@ -300,7 +300,7 @@ function clearOthers(
   cleared.wait();
 }
 
-/** By the copy engine, piece by piece through shared memory. */
+/** By TMA, piece by piece through shared memory. */
 function storePieces(
   { problem, columns, refs }: Work,
   part: number,

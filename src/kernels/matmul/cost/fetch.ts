@@ -127,7 +127,7 @@ function preparationSeconds({ dtype, parts, batch, rows, columns }: Preparation)
   return launchSeconds + bytes / preparedBytes;
 }
 
-/** At multiples of how many bytes rows of an operand begin, which the copy engine takes at multiples of 16. */
+/** At multiples of how many bytes rows of an operand begin, which TMA takes at multiples of 16. */
 function beginOf(problem: MatmulProblem, name: "a" | "b", { m, n, k }: ProductSizes): number {
   const isSparse = problem.sparse && name === "b";
   const stored = isSparse ? storedHalf(k) : storedDepth(problem.prologues[name], k);

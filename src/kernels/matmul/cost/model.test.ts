@@ -98,7 +98,7 @@ function isOther(product: TimedProduct): boolean {
   return !isUsual(product);
 }
 
-/** Whether the copy engine takes the rows of all operands as they are, and no axis but that of rows is short. */
+/** Whether TMA takes the rows of all operands as they are, and no axis but that of rows is short. */
 function isUsual({ sizes: [, across, along] }: TimedProduct): boolean {
   return [across, along].every((size) => size >= 256 && size % 8 === 0);
 }
@@ -396,7 +396,7 @@ test.each([
   [2, 256, false],
   [1, 16, true],
 ] as const)(
-  "the copy engine writes all of a tile of %i consumers and %i columns, so that pairs of blocks need no flush",
+  "TMA writes all of a tile of %i consumers and %i columns, so that pairs of blocks need no flush",
   (consumers, columns, swapAB) => {
     const configuration: MatmulConfiguration = {
       ...{ kernel: "persistent", consumers, columns, stages: 4 },

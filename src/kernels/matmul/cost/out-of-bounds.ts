@@ -1,5 +1,5 @@
 /**
- * Tiles that reach beyond the last row or column. What lies outside an array is filled in by the copy engine, and requests for it
+ * Tiles that reach beyond the last row or column. What lies outside an array is filled in by TMA, and requests for it
  * are answered for the whole GPU at about a tenth of the rate of others: few tiles take no longer for it, 44 of them at once did.
  * A step of one round of tiles, 4096 deep on an H200, in µs:
  *

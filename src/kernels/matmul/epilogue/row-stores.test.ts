@@ -1,4 +1,4 @@
-/** Results whose rows the copy engine cannot write, which lanes write along rows (`store-tile.ts`). */
+/** Results whose rows TMA cannot write, which lanes write along rows (`store-tile.ts`). */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { assemblyProblems } from "../../../../test/support/clean-assembly.ts";
 import { dealtTo, takesAll } from "../../../../test/support/sample.ts";

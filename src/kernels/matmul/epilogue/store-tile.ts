@@ -1,5 +1,5 @@
 /**
- * How a finished tile of a product leaves the registers: piece by piece, through shared memory and the copy engine, or by
+ * How a finished tile of a product leaves the registers: piece by piece, through shared memory and TMA, or by
  * the lanes themselves. Finishing a tile and storing it are apart, so that the next tile may be begun in between.
  */
 import {
@@ -36,7 +36,7 @@ function pieceAt(
   const { piece } = work.shapes;
   const { batch } = place;
   const top = notBefore(place.top).add(index.mul(threadRows));
-  // In the array, as the copy engine is told: what is added to a large number may be less than it.
+  // In the array, as TMA is told: what is added to a large number may be less than it.
   const left = notBefore(column === 0 ? place.left : place.left.add(column));
   return work.form.configuration.swapAB
     ? { batch, top: left, left: top, rows: piece, columns: threadRows }
@@ -254,7 +254,7 @@ function alongRows({ problem, sizes }: Work["form"], piece: Tile): Tile {
   );
 }
 
-/** By the copy engine through one of two buffers, or by the lanes themselves. */
+/** By TMA through one of two buffers, or by the lanes themselves. */
 function storePiece(
   work: Work,
   { top, left, rows, columns }: Piece,
@@ -284,7 +284,7 @@ function storePiece(
     copyAsync(buffer, target.at(slice(top, rows), across), howStored(form));
     commitGroup();
   };
-  // The copy engine knows the end of the array alone.
+  // TMA knows the end of the array alone.
   if (end === undefined) copied();
   else when(top.add(rows).le(end), copied, byLanes);
 }

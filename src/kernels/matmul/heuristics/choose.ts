@@ -32,7 +32,7 @@ export function persistentProblem(
   return prologueProblem(problem, recipe, sizes);
 }
 
-/** Why what prologues read cannot be brought by the copy engine, likewise. */
+/** Why what prologues read cannot be brought by TMA, likewise. */
 function prologueProblem(
   problem: MatmulProblem,
   recipe: Recipe,

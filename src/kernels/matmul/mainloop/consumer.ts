@@ -234,7 +234,7 @@ function storedHalf(
 }
 
 /**
- * Whether a thread's rows of a tile wait to be stored by the copy engine, which knows the end of the array alone: rows of which some are another group's
+ * Whether a thread's rows of a tile wait to be stored by TMA, which knows the end of the array alone: rows of which some are another group's
  * are stored here, as far as they go.
  */
 function waits(

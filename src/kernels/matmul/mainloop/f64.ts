@@ -121,7 +121,7 @@ export function doubleSums(
       sums = multiplied(sums, factors);
       factors = next;
     }
-    // The copy engine overwrites what lanes have read.
+    // TMA overwrites what lanes have read.
     commitShared();
     release(slot);
     return { sums, factors };

@@ -62,7 +62,7 @@ export function sumsFor(work: Work): (...given: Parameters<typeof plainSums>) =>
 /** Tells every block that fills it that a slot has been read. */
 function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
   const { cluster } = form.configuration;
-  // The copy engine overwrites metadata that lanes have read.
+  // TMA overwrites metadata that lanes have read.
   if (metadata !== undefined) commitShared();
   if (cluster === 1) empty.at(slot).arrive();
   else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });

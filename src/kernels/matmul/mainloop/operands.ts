@@ -1,7 +1,7 @@
 /**
  * The operands as the persistent kernel reads them: one lies along the rows of its tiles, one along the columns. As a
  * rule that is a and b. For few rows of a they are swapped (`swapAB`) and the result is computed transposed: tiles have at least 64 rows,
- * and what of them overhangs would be filled in by the copy engine, which takes as long as copying.
+ * and what of them overhangs would be filled in by TMA, which takes as long as copying.
  *
  *   m = 4096, n = 4096    rows: a      columns: b           m = 1, n = 8192    rows: bᵀ     columns: aᵀ
  */

@@ -38,7 +38,7 @@ export function computedRows(
       : copied.at(slot, mine).load();
   };
   const tiles = new Map(prologue.inputs.map((input) => [input.name, inputTile(input)]));
-  // The copy engine overwrites what lanes have read here.
+  // TMA overwrites what lanes have read here.
   commitShared();
   const made = computedOperand(
     prologue,

@@ -24,7 +24,7 @@ export type TileSides = Pick<PersistentConfiguration, "swapAB" | "cluster">;
 
 /**
  * Whether lanes hold rows of an operand that is not computed. They would tell the other block of a pair in every step what they have
- * read, which takes a flush of caches. Rows of groups begin anywhere, and the copy engine reads from multiples of 16 bytes on.
+ * read, which takes a flush of caches. Rows of groups begin anywhere, and TMA reads from multiples of 16 bytes on.
  */
 export function isHeld(
   { major, prologues, batched, sizes }: HeldOf,
@@ -46,7 +46,7 @@ export function isHeld(
 export function heldRows(rows: Ref): Tile<"tf32"> {
   const read = rows.load() as Tile<"tf32">;
   const [count = 64, depth = 0] = read.shape;
-  // The copy engine overwrites what lanes have read here.
+  // TMA overwrites what lanes have read here.
   commitShared();
   return read
     .reshape([count / 64, 2, 2, 2, 2, 2, 2, depth])

@@ -53,7 +53,7 @@ test("rings have a stage for each part at least, since a step reads all of them"
   expect(codeOf(() => planOf("bf16x6"))).toBe("TW9904");
 });
 
-test("f32 as tf32 is rounded by the copy engine, and transposed only where both operands lie across k", () => {
+test("f32 as tf32 is rounded by TMA, and transposed only where both operands lie across k", () => {
   const sizes = { m: 4096, n: 4096, k: 4096 };
   const [rows, columns] = [
     tensor(f32, [m, k], { strides: [1, m] }),

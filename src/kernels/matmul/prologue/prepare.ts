@@ -2,11 +2,11 @@
  * Operands that the persistent kernel cannot read as they are: it copies them first, into a form that it reads, in a launch
  * of its own. That takes as long as reading and writing them once, which is little beside what the product gains:
  *
- *   rows of 2001 bf16          rows of 2048: the copy engine takes rows that begin at multiples of 16 bytes, best of 128
+ *   rows of 2001 bf16          rows of 2048: TMA takes rows that begin at multiples of 16 bytes, best of 128
  *   bytes by columns           by rows: tensor cores read them along k alone
  *   f32 as bf16x6              three matrices of bf16, whose sum they are
  *
- * f32 as tf32 the copy engine rounds by itself, and what of it lies along rows of tiles may lie across k (`register-operand.ts`). Transposing b
+ * f32 as tf32 TMA rounds by itself, and what of it lies along rows of tiles may lie across k (`register-operand.ts`). Transposing b
  * took 38 µs of the 407 that 4096³ took on an H200.
  */
 import type { DType } from "../../../formats/dtype.ts";
@@ -65,7 +65,7 @@ function preparationOf(
   { m, n, k, batch: all }: ProductSizes,
   tiles: TileSides,
 ): Preparation | undefined {
-  // Lanes read it as it is; what the copy engine cannot copy is left to the plain kernel.
+  // Lanes read it as it is; what TMA cannot copy is left to the plain kernel.
   if (problem.prologues[name] !== undefined) return undefined;
   // Sparse weights are stored as they are read.
   if (problem.sparse && name === "b") return undefined;
@@ -129,7 +129,7 @@ function reasonOf(
     return `${name} is split into parts, as ${split} says`;
   if (transposes) return `${name} is transposed: tensor cores read it along k alone`;
   if (padded !== along)
-    return `${axis} = ${along} keeps the copy engine from ${name}, which is copied first: pad it to ${padded}`;
+    return `${axis} = ${along} keeps TMA from ${name}, which is copied first: pad it to ${padded}`;
   return undefined;
 }
 

@@ -109,7 +109,7 @@ const cases: readonly WeightCase[] = [
     configuration: { ...swapAB, columns: 64 },
   },
   {
-    name: "columns that the copy engine cannot take",
+    name: "columns that TMA cannot take",
     dtype: i4,
     scale: bf16,
     group: 128,
@@ -167,7 +167,7 @@ describe("weights in few bits", () => {
     emulator.dispose();
   });
 
-  test("few rows have a kernel of their own, where the copy engine can take rows of a", () => {
+  test("few rows have a kernel of their own, where TMA can take rows of a", () => {
     const op = matmul({ a: bf16, b: quantized(i4, [k, n], { groupSize: 128, scale: bf16 }) });
     expect(
       [1, 8, 9, 16].map((rows) => op.plan({ m: rows, n: 8192, k: 28672 }).configuration),

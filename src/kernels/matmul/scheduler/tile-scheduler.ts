@@ -102,7 +102,7 @@ export function tileOrder(grid: TileGrid): TileOrder {
   };
 }
 
-/** The same position, which the copy engine is told is in the array: it writes nothing that might begin before it. */
+/** The same position, which TMA is told is in the array: it writes nothing that might begin before it. */
 export function notBefore(position: Scalar<"i32">): Scalar<"i32"> {
   return position.maximum(0);
 }

@@ -73,7 +73,7 @@ export function skinnyProblem(
   target: Target,
 ): string | undefined {
   if (weights === undefined) return "b is not quantised";
-  if (!target.features.includes("tma")) return `${target.name} has no copy engine`;
+  if (!target.features.includes("tma")) return `${target.name} has no TMA`;
   if (sizes.batch !== undefined) return "there is a batch";
   if (major.a !== "k") return "a lies by columns";
   if (k === 0) return "there is nothing to multiply";

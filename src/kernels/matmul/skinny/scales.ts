@@ -1,6 +1,6 @@
 /**
  * Scales and zero points on their way to the warps of the skinny kernel. Those of groups along k travel with the weights of
- * their step, where the copy engine can take their rows: a warp that had to ask memory for them would wait for that in
+ * their step, where TMA can take their rows: a warp that had to ask memory for them would wait for that in
  * every step, longer than it takes to multiply.
  */
 import { copyAsync, slice, smem } from "../../../lang/index.ts";

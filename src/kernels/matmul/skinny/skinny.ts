@@ -68,7 +68,7 @@ export const mostRows = 64;
 const askedSteps = 1;
 /** Rows that a warp multiplies by itself where weights have 4 bits. */
 const mostAlone = 16;
-/** Rows of a box of the copy engine. */
+/** Rows of a box of TMA. */
 const mostCopied = 256;
 
 /** Columns of a block. */

@@ -135,7 +135,7 @@ export function sumsOfShare(share: Share): readonly Tile[] {
           const lines: Tile = stored.at(slot, slice(part.first, pieceColumns), within).load();
           const numbers = asStored(lines, 1).transpose() as Tile;
           if (unit === units.length - 1 && index === ofUnit.length - 1) {
-            // The copy engine overwrites what lanes have read here.
+            // TMA overwrites what lanes have read here.
             commitShared();
             empty.at(slot).arrive();
           }

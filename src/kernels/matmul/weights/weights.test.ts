@@ -160,7 +160,7 @@ test.each(Object.entries(specs))("%s", async (_, spec) => {
   device.dispose();
 });
 
-test("lines of scales that the copy engine cannot take: each half of a step has its own", async () => {
+test("lines of scales that TMA cannot take: each half of a step has its own", async () => {
   const device = await open("simulator", { onNotes: () => undefined });
   const spec = quantized(i4, [k, n], { groupSize: 128, scale: bf16, zeroPoint: i4 });
   await agrees(device, spec as QuantizedSpec, ofLines.slice(0, 1), 512, 66);
@@ -343,7 +343,7 @@ test("steps of 256 are refused where half of one would be left over", () => {
   }
 });
 
-test("k that is no multiple of 8: the skinny kernel, whose rows of a the copy engine fetches, is refused and never chosen; others are right", async () => {
+test("k that is no multiple of 8: the skinny kernel, whose rows of a TMA fetches, is refused and never chosen; others are right", async () => {
   const device = await open("simulator", { onNotes: () => undefined });
   const spec = specs["i4, groups, zero points"];
   if (spec === undefined) throw new Error("no such case");

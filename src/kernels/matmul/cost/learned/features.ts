@@ -24,7 +24,7 @@ import { depthOf, sharedBytes, tileCount, workerCount } from "../../tile-shapes.
 /** Kernels, and schedules of that of tiles. */
 const kinds = { tiles: 0, "stream-k": 1, "split-k": 2, plain: 3, gemv: 4 } as const;
 
-/** The greatest power of two up to 8 that a size is a multiple of: as many elements of 16 bits are accessed at once, and the copy engine takes rows of 8. */
+/** The greatest power of two up to 8 that a size is a multiple of: as many elements of 16 bits are accessed at once, and TMA takes rows of 8. */
 function together(size: number): number {
   return [8, 4, 2].find((each) => size % each === 0) ?? 1;
 }
