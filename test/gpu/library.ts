@@ -267,7 +267,7 @@ const halves: Sweep = async (device, random, seed) => {
 
 const pooling: Sweep = async (device, random, seed) => {
   const sizes = { ...randomConvolution(random, seed), groups: 1, outputs: 1 };
-  const { batch, channels, input, taps, stride, dilation, before, after } = sizes;
+  const { batch, channels, input, taps, strides: steps, dilation, before, after } = sizes;
   // A window lies in x with one of its elements at least.
   const around = before.map((each, axis) => {
     const reach = (dilation[axis] ?? 1) * ((taps[axis] ?? 1) - 1);
@@ -282,7 +282,7 @@ const pooling: Sweep = async (device, random, seed) => {
   const shape = [batch, ...input, channels];
   const dtype = oneOf(random, [f32, bf16]) as unknown as DType<"f32">;
   const x = wholeNumbers(dtype, shape, seed);
-  const spec = { x: tensor(dtype, shape), window: taps, stride, dilation, padding: around };
+  const spec = { x: tensor(dtype, shape), window: taps, strides: steps, dilation, padding: around };
   const text = JSON.stringify({ ...own, dtype: dtype.name });
   // By rows, or channel by channel.
   const turned = [batch, channels, ...input];
@@ -308,7 +308,7 @@ const pooling: Sweep = async (device, random, seed) => {
     for (const [number, each] of everyPlace(taps).entries()) {
       const at = spatial.map(
         (own, axis) =>
-          own * (stride[axis] ?? 1) +
+          own * (steps[axis] ?? 1) +
           (each[axis] ?? 0) * (dilation[axis] ?? 1) -
           (around[axis]?.[0] ?? 0),
       );

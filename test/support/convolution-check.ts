@@ -26,7 +26,7 @@ export function randomConvolution(random: Random, seed: number): ConvolutionCase
   const rank = 1 + random.below(3);
   const each = (most: number, least = 0) =>
     Array.from({ length: rank }, () => least + random.below(most));
-  const [taps, stride, dilation] = [each(3, 1), each(3, 1), each(2, 1)];
+  const [taps, strides, dilation] = [each(3, 1), each(3, 1), each(2, 1)];
   const [before, after] = [each(3), each(3)];
   const input = each(rank === 1 ? 40 : rank === 2 ? 9 : 5, 1).map((extent, axis) => {
     const reach = (dilation[axis] ?? 1) * ((taps[axis] ?? 1) - 1) + 1;
@@ -37,11 +37,11 @@ export function randomConvolution(random: Random, seed: number): ConvolutionCase
   const wide = random.below(4) === 0;
   if (isLast && random.below(4) === 0)
     return {
-      ...{ batch: 1 + random.below(3), groups: 2 + random.below(70), taps, stride, dilation },
+      ...{ batch: 1 + random.below(3), groups: 2 + random.below(70), taps, strides, dilation },
       ...{ channels: 1, outputs: 1, before, after, input, isLast, dtype, seed },
     };
   return {
-    ...{ batch: 1 + random.below(3), groups: 1 + random.below(3), taps, stride, dilation },
+    ...{ batch: 1 + random.below(3), groups: 1 + random.below(3), taps, strides, dilation },
     channels: 1 + random.below(wide ? 70 : 9),
     outputs: 1 + random.below(wide ? 9 : 40),
     ...{ before, after, input, isLast, dtype, seed },
@@ -67,7 +67,7 @@ export async function checkConvolution(device: Device, given: ConvolutionCase): 
     x: tensor(dtype, xs),
     w: tensor(dtype, ws),
     channels: isLast ? ("last" as const) : ("first" as const),
-    stride: given.stride,
+    strides: given.strides,
     dilation: given.dilation,
     padding: given.before.map((before, axis) => [before, given.after[axis] ?? 0] as const),
     groups,

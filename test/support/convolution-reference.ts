@@ -8,7 +8,7 @@ export interface ReferenceSizes {
   readonly outputs: number;
   readonly input: readonly number[];
   readonly taps: readonly number[];
-  readonly stride: readonly number[];
+  readonly strides: readonly number[];
   readonly dilation: readonly number[];
   readonly before: readonly number[];
   readonly after: readonly number[];
@@ -18,7 +18,7 @@ export function resultExtents(sizes: ReferenceSizes): readonly number[] {
   return sizes.input.map((extent, axis) => {
     const reach = (sizes.dilation[axis] ?? 1) * ((sizes.taps[axis] ?? 1) - 1) + 1;
     const room = extent + (sizes.before[axis] ?? 0) + (sizes.after[axis] ?? 0) - reach;
-    return Math.floor(room / (sizes.stride[axis] ?? 1)) + 1;
+    return Math.floor(room / (sizes.strides[axis] ?? 1)) + 1;
   });
 }
 
@@ -48,7 +48,7 @@ export function overProducts(
   isLast: boolean,
   visit: (x: number, w: number, out: number) => void,
 ): void {
-  const { batch, groups, channels, outputs, input, taps, stride, dilation, before } = sizes;
+  const { batch, groups, channels, outputs, input, taps, strides, dilation, before } = sizes;
   const output = resultExtents(sizes);
   const step = (extents: readonly number[]): number =>
     isLast ? 1 : extents.reduce((product, extent) => product * extent, 1);
@@ -59,7 +59,7 @@ export function overProducts(
     for (const tap of windows) {
       const source = at.map(
         (place, axis) =>
-          place * (stride[axis] ?? 1) +
+          place * (strides[axis] ?? 1) +
           (tap[axis] ?? 0) * (dilation[axis] ?? 1) -
           (before[axis] ?? 0),
       );

@@ -44,7 +44,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
     { name: "3 × 1", input: [3, 2], taps: [3, 1], padding: 1, channels: 64, outputs: 8 },
     { name: "3 × 3", input: [5, 3], taps: [3, 3], padding: 1, channels: 64, outputs: 8 },
     { name: "1 × 1", input: [5, 9], taps: [1, 1], padding: 0, channels: 64, outputs: 72 },
-    { name: "two by two", input: [4, 6], taps: [3, 2], channels: 64, outputs: 72, stride: [2, 2] },
+    { name: "two by two", input: [4, 6], taps: [3, 2], channels: 64, outputs: 72, strides: [2, 2] },
     {
       name: "gaps",
       input: [4, 3],
@@ -52,7 +52,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       padding: 0,
       channels: 64,
       outputs: 8,
-      stride: [2, 1],
+      strides: [2, 1],
     },
     { name: "groups", input: [3, 4], taps: [1, 3], channels: 64, outputs: 64, groups: 2 },
     { name: "three axes", input: [3, 4, 2], taps: [2, 2, 1], channels: 72, outputs: 8 },
@@ -62,15 +62,22 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   const depthwise = [
     { name: "3 × 3", input: [3, 4], taps: [3, 3], groups: 20, dtype: bf16 },
     { name: "rows of several blocks", input: [2, 17], taps: [2, 3], groups: 72, dtype: bf16 },
-    { name: "two by two", input: [7, 4], taps: [3, 3], groups: 9, stride: [2, 2], dtype: f16 },
-    { name: "two by two, odd", input: [4, 7], taps: [3, 3], groups: 9, stride: [2, 2], dtype: f32 },
-    { name: "three apart", input: [8, 6], taps: [2, 3], groups: 3, stride: [3, 3], dtype: bf16 },
+    { name: "two by two", input: [7, 4], taps: [3, 3], groups: 9, strides: [2, 2], dtype: f16 },
+    {
+      name: "two by two, odd",
+      input: [4, 7],
+      taps: [3, 3],
+      groups: 9,
+      strides: [2, 2],
+      dtype: f32,
+    },
+    { name: "three apart", input: [8, 6], taps: [2, 3], groups: 3, strides: [3, 3], dtype: bf16 },
     {
       name: "rows three apart",
       input: [7, 40],
       taps: [2, 3],
       groups: 5,
-      stride: [3, 1],
+      strides: [3, 1],
       dtype: f32,
     },
     {
@@ -78,7 +85,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       input: [4, 7, 9],
       taps: [2, 2, 2],
       groups: 72,
-      stride: [3, 3, 1],
+      strides: [3, 3, 1],
       dtype: bf16,
     },
     { name: "three axes", input: [2, 3, 4], taps: [1, 2, 3], groups: 5, dtype: f64 },
@@ -87,7 +94,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       input: [7, 6],
       taps: [5, 5],
       groups: 9,
-      stride: [2, 2],
+      strides: [2, 2],
       padding: 2,
       dtype: bf16,
     },
@@ -97,7 +104,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       input: [9],
       taps: [13],
       groups: 4,
-      stride: [2],
+      strides: [2],
       padding: 6,
       dtype: f32,
     },
@@ -109,7 +116,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       const all = (value: number) => input.map(() => value);
       await checkConvolution(device, {
         ...{ batch: 3, groups, channels: 1, outputs: 1, input, taps },
-        ...{ stride: [others.stride ?? all(1)].flat(), dilation: all(1) },
+        ...{ strides: [others.strides ?? all(1)].flat(), dilation: all(1) },
         ...{ before: all(padding), after: all(padding), isLast: true, seed: 1 },
         dtype: dtype as unknown as DType<"f32">,
       });
@@ -123,7 +130,7 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
       const all = (value: number) => input.map(() => value);
       await checkConvolution(device, {
         ...{ batch: 2, groups: others.groups ?? 1, channels, outputs, input, taps },
-        ...{ stride: [others.stride ?? all(1)].flat(), dilation: all(others.dilation ?? 1) },
+        ...{ strides: [others.strides ?? all(1)].flat(), dilation: all(others.dilation ?? 1) },
         ...{ before: all(padding), after: all(padding), isLast: true, seed: 1 },
         dtype: bf16 as unknown as DType<"f32">,
       });
@@ -206,11 +213,11 @@ test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () =>
     groups: 144,
     padding: 1,
   };
-  const apart = { ...each, stride: 2 };
+  const apart = { ...each, strides: 2 };
   const deep = { ...each, w: tensor(bf16, [144, 7, 7, 1]) };
   // Of taller arrays only the gradient of w is of another form.
   const tall = { ...each, x: tensor(bf16, [64, 56, 56, 144]) };
-  const pairs = { ...spec, stride: 2 };
+  const pairs = { ...spec, strides: 2 };
   type Spec = Parameters<typeof convolutionBackwardX<"bf16">>[0];
   const forward = (own: Spec) => assemblyProblems(convolution(own).kernels());
   const ofX = (own: Spec) => assemblyProblems(convolutionBackwardX(own).kernels());
@@ -233,7 +240,7 @@ test.each([
   ["a kernel longer than x", "TW9902", { w: tensor(bf16, [8, 13, 3, 4]) }],
   ["outputs that groups do not share", "TW9902", { w: tensor(bf16, [9, 3, 3, 2]), groups: 2 }],
   ["no groups", "TW9904", { groups: 0 }],
-  ["too many strides", "TW9904", { stride: [1, 2, 3] }],
+  ["too many strides", "TW9904", { strides: [1, 2, 3] }],
   ["padding that takes away", "TW9904", { padding: -1 }],
   ["an order of axes that nobody knows", "TW9904", { channels: "middle" }],
   ["two formats", "TW9901", { w: tensor(f16, [8, 3, 3, 4]) }],

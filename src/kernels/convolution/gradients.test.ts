@@ -22,9 +22,9 @@ const h = 0.25;
 
 const cases = [
   { name: "3 × 3", x: [2, 5, 4, 3], w: [4, 3, 3, 3], padding: 1 },
-  { name: "two apart", x: [2, 6, 5, 3], w: [4, 3, 3, 3], padding: 1, stride: 2 },
+  { name: "two apart", x: [2, 6, 5, 3], w: [4, 3, 3, 3], padding: 1, strides: 2 },
   { name: "1 × 1", x: [2, 3, 4, 5], w: [6, 1, 1, 5] },
-  { name: "1 × 1, two apart", x: [2, 4, 5, 3], w: [2, 1, 1, 3], stride: 2 },
+  { name: "1 × 1, two apart", x: [2, 4, 5, 3], w: [2, 1, 1, 3], strides: 2 },
   {
     name: "dilated, uneven padding",
     x: [1, 6, 7, 2],
@@ -43,7 +43,7 @@ const cases = [
     w: [5, 3, 3, 1],
     groups: 5,
     padding: 1,
-    stride: 2,
+    strides: 2,
   },
   {
     name: "depthwise, many taps, two apart",
@@ -51,10 +51,10 @@ const cases = [
     w: [3, 5, 5, 1],
     groups: 3,
     padding: 2,
-    stride: 2,
+    strides: 2,
   },
   { name: "channels first", x: [2, 3, 5, 4], w: [4, 3, 3, 2], channels: "first", padding: 1 },
-  { name: "one axis", x: [2, 9, 3], w: [4, 4, 3], stride: 3, padding: 2 },
+  { name: "one axis", x: [2, 9, 3], w: [4, 4, 3], strides: 3, padding: 2 },
   { name: "three axes", x: [1, 3, 4, 3, 2], w: [3, 2, 3, 2, 2], padding: 1 },
 ] as const;
 

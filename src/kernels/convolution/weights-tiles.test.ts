@@ -22,7 +22,7 @@ function spec(images: number, size: number, channels: number, outputs: number, s
   return {
     x: tensor(bf16, [images, size, size, channels]),
     w: tensor(bf16, [outputs, 3, 3, channels]),
-    ...{ padding: 1, stride },
+    ...{ padding: 1, strides: stride },
   };
 }
 
@@ -37,7 +37,7 @@ function expectedSums(
   const sums = Array<number>(128 * 9 * 64).fill(0);
   const sizes = {
     ...{ batch, groups: 1, channels: 64, outputs: 128, input: [size, size], taps: [3, 3] },
-    ...{ stride: [stride, stride], dilation: [1, 1], before: [1, 1], after: [1, 1] },
+    ...{ strides: [stride, stride], dilation: [1, 1], before: [1, 1], after: [1, 1] },
   };
   overProducts(sizes, true, (atX, atW, atOut) => {
     sums[atW] = (sums[atW] ?? NaN) + (x[atX] ?? NaN) * (dOut[atOut] ?? NaN);

@@ -25,7 +25,7 @@ function windowsOf({
   sizes,
   isLast,
 }: Case): readonly (readonly [out: number, x: Map<number, number>])[] {
-  const { batch, channels, input, taps, stride, dilation, before } = sizes;
+  const { batch, channels, input, taps, strides, dilation, before } = sizes;
   const output = resultExtents(sizes);
   const found: (readonly [number, Map<number, number>])[] = [];
   for (let n = 0; n < batch; n += 1)
@@ -35,7 +35,7 @@ function windowsOf({
         for (const [number, tap] of everyPlace(taps).entries()) {
           const source = at.map(
             (place, axis) =>
-              place * (stride[axis] ?? 1) +
+              place * (strides[axis] ?? 1) +
               (tap[axis] ?? 0) * (dilation[axis] ?? 1) -
               (before[axis] ?? 0),
           );
@@ -53,12 +53,12 @@ function shapeOf({ isLast, sizes: { batch, channels } }: Case, spatial: readonly
 
 function specOf(given: Case, dtype: DType) {
   const { sizes, isLast, includePadding } = given;
-  const { taps, stride, dilation, before, after } = sizes;
+  const { taps, strides, dilation, before, after } = sizes;
   return {
     x: tensor(dtype as typeof f32, shapeOf(given, sizes.input)),
     window: taps,
     channels: isLast ? ("last" as const) : ("first" as const),
-    ...{ stride, dilation, includePadding },
+    ...{ strides, dilation, includePadding },
     padding: before.map((each, axis) => [each, after[axis] ?? 0] as const),
   };
 }
@@ -115,7 +115,7 @@ function randomCase(random: Random, rank: number): Case {
       ...{ batch: 1 + random.below(2), groups: 1, channels: 1 + random.below(9), outputs: 1 },
       input: each(() => 5 + random.below(4)),
       ...{ taps, before, after: before },
-      stride: each(() => 1 + random.below(2)),
+      strides: each(() => 1 + random.below(2)),
       dilation: each(() => 1 + random.below(2)),
     },
     isLast: random.uniform() < 0.6,

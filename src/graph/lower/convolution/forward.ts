@@ -83,7 +83,7 @@ function operationOf(op: Convolution, channels: Channels, { lhs, rhs, out }: Typ
   const spatial = lhs.shape.length - 2;
   const ones = Array.from({ length: spatial }, () => 1);
   const windows = {
-    stride: attributes.window_strides ?? ones,
+    strides: attributes.window_strides ?? ones,
     dilation: attributes.rhs_dilation ?? ones,
     padding: (attributes.padding ?? ones.map(() => [0, 0])) as readonly (readonly [
       number,

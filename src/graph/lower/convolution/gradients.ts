@@ -28,7 +28,7 @@ import type { Channels, Convolution, Types } from "./shared.ts";
 
 /** The windows of a forward convolution along its spatial axes. */
 interface Windows {
-  readonly stride: readonly number[];
+  readonly strides: readonly number[];
   readonly dilation: readonly number[];
   readonly padding: readonly (readonly [number, number])[];
 }
@@ -59,7 +59,7 @@ function windowsOf(axes: readonly Axis[]): Windows | undefined {
   });
   if (padding.length !== axes.length) return undefined;
   const [stride, dilation] = [axes.map((axis) => axis.stride), axes.map((axis) => axis.dilation)];
-  return { stride, dilation, padding };
+  return { strides: stride, dilation, padding };
 }
 
 function extentsAt({ shape }: { readonly shape: readonly number[] }, axes: readonly number[]) {
