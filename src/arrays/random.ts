@@ -47,11 +47,11 @@ export interface UniformOptions {
 
 /** Numbers from `low` up to and without `high`, all equally likely. */
 export function uniform(
-  seed: Key,
+  key: Key,
   shape: readonly number[],
   { low = 0, high = 1 }: UniformOptions = {},
 ): NDArray<"f32"> {
-  const mantissa = bitwiseOr(shiftRight(bits(seed, shape), 9), 0x3f800000);
+  const mantissa = bitwiseOr(shiftRight(bits(key, shape), 9), 0x3f800000);
   const unit = sub(bitcast(mantissa, "f32"), 1);
   const span = Math.fround(Math.fround(high) - Math.fround(low));
   return maximum(add(mul(unit, span), low), low);
@@ -61,15 +61,15 @@ export function uniform(
 const aboveMinusOne = -(1 - 2 ** -24);
 
 /** Numbers of the standard normal distribution; of keys of `rbg` by Box and Muller's transform of the bits that JAX has too. */
-export function normal(seed: Key, shape: readonly number[]): NDArray<"f32"> {
-  if (generatorOf(seed) === "rbg") return boxMuller(seed, shape);
-  const drawn = uniform(seed, shape, { low: aboveMinusOne, high: 1 });
+export function normal(key: Key, shape: readonly number[]): NDArray<"f32"> {
+  if (generatorOf(key) === "rbg") return boxMuller(key, shape);
+  const drawn = uniform(key, shape, { low: aboveMinusOne, high: 1 });
   return mul(inverseError(drawn), Math.fround(Math.SQRT2));
 }
 
 /** Two numbers of two words: what kernels draw (`lang/random-normals.ts`), by functions that are exact. */
-function boxMuller(seed: Key, shape: readonly number[]): NDArray<"f32"> {
-  const hashes = hashedWords(seed, shape);
+function boxMuller(key: Key, shape: readonly number[]): NDArray<"f32"> {
+  const hashes = hashedWords(key, shape);
   const count = hashes.shape[0] ?? 0;
   const pairs = reshape(hashes, [count, 2, 2]);
   const [radial, angular] = [0, 1].map((at) => slice(pairs, [null, null, [at, at + 1]]));
@@ -95,18 +95,18 @@ function inverseError(x: NDArray<"f32">): NDArray<"f32"> {
 }
 
 /** Whether each draw falls below a probability. */
-export function bernoulli(seed: Key, p: number, shape: readonly number[]): NDArray<"bool"> {
-  return less(uniform(seed, shape), p);
+export function bernoulli(key: Key, p: number, shape: readonly number[]): NDArray<"bool"> {
+  return less(uniform(key, shape), p);
 }
 
 /** Integers from `low` up to and without `high`. */
 export function randint(
-  seed: Key,
+  key: Key,
   shape: readonly number[],
   low: number,
   high: number,
 ): NDArray<"i32"> {
-  const [first, second] = split(seed);
+  const [first, second] = split(key);
   if (first === undefined || second === undefined) throw new Error("split gives two keys");
   // All 2^32 integers are a span of 0 to u32, and the remainder by 0 is the number itself.
   const span = full(shape, (high - low) % 2 ** 32, "u32");
@@ -121,19 +121,19 @@ export function randint(
 const smallestNormal = 2 ** -126;
 
 /** Numbers of the standard Gumbel distribution. */
-export function gumbel(seed: Key, shape: readonly number[]): NDArray<"f32"> {
-  return neg(log(neg(log(uniform(seed, shape, { low: smallestNormal, high: 1 })))));
+export function gumbel(key: Key, shape: readonly number[]): NDArray<"f32"> {
+  return neg(log(neg(log(uniform(key, shape, { low: smallestNormal, high: 1 })))));
 }
 
 /** An index along the last axis, drawn by logits. */
-export function categorical(seed: Key, logits: NDArray<"f32">): NDArray<"i32"> {
-  return argmax(add(logits, gumbel(seed, logits.shape)), { axis: -1 });
+export function categorical(key: Key, logits: NDArray<"f32">): NDArray<"i32"> {
+  return argmax(add(logits, gumbel(key, logits.shape)), { axis: -1 });
 }
 
 /** 0 … count - 1 in random order. */
-export function permutation(seed: Key, count: number): NDArray<"i32"> {
+export function permutation(key: Key, count: number): NDArray<"i32"> {
   const rounds = Math.ceil((3 * Math.log(count)) / Math.log(2 ** 32 - 1));
-  let current = seed;
+  let current = key;
   let order: GraphValue = iota([count], "i32", { axis: 0 }).value;
   for (let round = 0; round < rounds; round++) {
     const [next, own] = split(current);

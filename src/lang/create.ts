@@ -131,9 +131,25 @@ export interface DotOptions<R extends DTypeName> {
   readonly dtype?: DType<R>;
 }
 
+/** Options of `dot` that leave the format of the sums as it is. */
+interface UsualDotOptions extends Pick<DotOptions<DTypeName>, "precision"> {
+  readonly accumulator?: never;
+  readonly dtype?: never;
+}
+
 /** The matrix product of tiles [m, k] and [k, n]; with leading axes, which both have, a product for each of their items. */
+export function dot<A extends DTypeName>(
+  left: Tile<A>,
+  right: Tile,
+  options?: UsualDotOptions,
+): Tile<DotDType<A>>;
 export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   left: Tile<A>,
+  right: Tile,
+  options?: DotOptions<R>,
+): Tile<R>;
+export function dot<R extends DTypeName>(
+  left: Tile,
   right: Tile,
   options: DotOptions<R> = {},
 ): Tile<R> {

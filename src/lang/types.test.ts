@@ -204,6 +204,11 @@ test("products sum in the format that fits", () => {
     expectTypeOf(dot(of(i8), of(u8))).toEqualTypeOf<Tile<"i32">>();
     expectTypeOf(dot(of(f64), of(f64))).toEqualTypeOf<Tile<"f64">>();
     expectTypeOf(dot(of(f16), of(f16), { dtype: f16 })).toEqualTypeOf<Tile<"f16">>();
+    // @ts-expect-error bf16 sums in f32, whatever is expected
+    const sums: Tile<"f64"> = dot(of(bf16), of(bf16));
+    expectTypeOf(dot(of(f32), of(f32), { precision: "ieee" })).toEqualTypeOf<Tile<"f32">>();
+    expectTypeOf(dot(of(bf16), of(bf16), { accumulator: of(f32) })).toEqualTypeOf<Tile<"f32">>();
+    expect(sums.dtype).toBe(f32);
     const sum = accumulator(f32, [64, 8]);
     expectTypeOf(sum).toEqualTypeOf<Accumulator<"f32">>();
     expectTypeOf(sum.wait()).toEqualTypeOf<Tile<"f32">>();

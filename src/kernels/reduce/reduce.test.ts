@@ -302,7 +302,7 @@ test("mistakes are reported", () => {
     ["TW9905", () => reduce({ x: f32, load: ({ x }) => x.cumsum({ axis: 0 }) })],
     ["TW9905", () => reduce({ x: f32, axis: [0], epilogue: (sum) => sum.cumsum({ axis: 0 }) })],
     ["TW9905", () => reduce({ x: f32, epilogue: () => 3 as never })],
-    ["TW1033", () => reduce({ x: f32, axis: 0 } as never)],
+    ["TW1033", () => reduce({ x: f32, axes: [0] } as never)],
     [
       "TW9904",
       () => scan({ x: f32, configuration: { rows: 1, columns: 512, workers: 999 } }).plan({ n: 9 }),
