@@ -1,6 +1,7 @@
 /**
  * Every function that programs import has what a function must have, or a reason why not: a page that names it, an example that
- * uses it, calls with what it does not take, a gradient, a case of the device suite, a benchmark. A new export fails here
+ * uses it, calls with what it does not take, a gradient, a case of the device suite, a benchmark. Operations also have a place in the table of
+ * docs/kernels.md. A new export fails here
  * with what is missing and where it belongs; `exports.ts` is the table of reasons.
  */
 import { describe, expect, test } from "vitest";
@@ -8,7 +9,7 @@ import * as language from "tilewright";
 import * as arrays from "tilewright/arrays";
 import * as kernels from "tilewright/kernels";
 import { gradients } from "./arrays/gradients.ts";
-import { arrayReasons, kernelReasons, languageReasons } from "./exports.ts";
+import { arrayReasons, inArrays, kernelReasons, languageReasons } from "./exports.ts";
 import type { Aspect, Reasons } from "./exports.ts";
 import { listFiles, readText } from "./source-files.ts";
 import { programs } from "./support/snippets.ts";
@@ -97,6 +98,20 @@ const libraryText = withoutOptions(
 );
 const deviceText = libraryText + textOf("test/pipelines", "test/programs", "examples");
 const benchText = withoutOptions(textOf("bench/gpu"));
+/** Gradients themselves; operations that have one; those that are a function of arrays with one. */
+function hasGradient(name: string): boolean {
+  if (/Backward/.test(name)) return true;
+  const inPrograms = inArrays[name];
+  return (
+    Object.keys(kernels).some((each) => each.startsWith(`${name}Backward`)) ||
+    (inPrograms !== undefined && Object.hasOwn(gradients, inPrograms))
+  );
+}
+
+const kernelTable = readText("docs/kernels.md")
+  .split("\n")
+  .filter((line) => /^\| (\[kernels-|below)/.test(line))
+  .join("\n");
 const isKernelPage = (page: string): boolean => /^docs\/(kernels|matmul-steps)/.test(page);
 
 const entries: readonly Entry[] = [
@@ -122,9 +137,18 @@ const entries: readonly Entry[] = [
     module: kernels,
     reasons: kernelReasons,
     checks: {
-      page: onPages(isKernelPage, "docs/kernels.md and the page of its family"),
+      page: onPages(isKernelPage, "the page of its family, docs/kernels-….md"),
+      table: {
+        has: (name) => hasWord(kernelTable, name),
+        where: "the table of pages of docs/kernels.md",
+      },
       example: inExamples("tilewright/kernels"),
       badCalls,
+      gradient: {
+        has: hasGradient,
+        where:
+          "src/kernels as an operation …Backward; as a function of arrays with a gradient, to `inArrays` in test/exports.ts",
+      },
       matrix: { has: (name) => hasWord(libraryText, name), where: "test/gpu/library.ts" },
       benchmark: { has: (name) => hasWord(benchText, name), where: "bench/gpu/cases" },
     },
@@ -164,4 +188,9 @@ describe.each(entries)("$entry", ({ entry, module, reasons, checks }) => {
     );
     expect(stale).toEqual([]);
   });
+});
+
+test("operations that are functions of arrays exist", () => {
+  const names = functionsOf(kernels);
+  expect(Object.keys(inArrays).filter((name) => !names.includes(name))).toEqual([]);
 });

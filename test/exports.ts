@@ -7,7 +7,14 @@
  */
 
 /** What a function must have: the test says of each where it belongs. */
-export type Aspect = "page" | "example" | "badCalls" | "gradient" | "matrix" | "benchmark";
+export type Aspect =
+  | "page"
+  | "table"
+  | "example"
+  | "badCalls"
+  | "gradient"
+  | "matrix"
+  | "benchmark";
 
 export interface Reasons {
   readonly [name: string]: { readonly [A in Aspect]?: string };
@@ -97,44 +104,97 @@ const pointwise = "a function of tiles that `map` applies; the matrix has the op
 const onHosts = "held against a reference on the simulator and the emulator; no case on a GPU yet";
 const asMuch = (of: string): string => `reads and writes as ${of} does, which is measured`;
 
+/** Operations whose derivative is that of a function of arrays, which test/arrays/gradients.ts holds. */
+export const inArrays: { readonly [operation: string]: string } = {
+  "activations.relu": "nn.relu",
+  "activations.sigmoid": "sigmoid",
+  "activations.silu": "nn.silu",
+  "activations.gelu": "nn.gelu",
+  cast: "astype",
+  concatenate: "concatenate",
+  crossEntropy: "nn.crossEntropy",
+  gather: "take",
+  matmul: "matmul",
+  pad: "pad",
+  permute: "transpose",
+  reduce: "sum",
+  scan: "cumsum",
+  scatter: "addAt",
+  slice: "slice",
+  sort: "sort",
+  topK: "topK",
+};
+
+const ownFunction =
+  "of a function of the caller's own, whose derivative `fromKernel` takes from what it means";
+const drawn = "draws from a key, which has no derivative";
+const discrete = "gives places, counts or words, which have no derivative";
+const fewBits = "of weights in few bits or without zeros, which are made after training";
+
 export const kernelReasons: Reasons = {
-  "activations.relu": { matrix: pointwise, benchmark: asMuch("activations.gelu") },
-  "activations.sigmoid": { matrix: pointwise, benchmark: asMuch("activations.gelu") },
   "activations.gelu": { matrix: pointwise },
   "activations.geluTanh": {
+    gradient: "a function of tiles; `fromKernel` takes its derivative from what it means",
     badCalls: "called in a loop over all activations",
     matrix: pointwise,
     benchmark: asMuch("activations.gelu"),
   },
-  argReduce: { benchmark: asMuch("reduce") },
-  argsort: { matrix: onHosts, benchmark: asMuch("sort") },
-  bincount: { benchmark: asMuch("histogram") },
-  compress24: { matrix: onHosts },
+  "activations.relu": { matrix: pointwise, benchmark: asMuch("activations.gelu") },
+  "activations.sigmoid": { matrix: pointwise, benchmark: asMuch("activations.gelu") },
+  argReduce: { gradient: discrete, benchmark: asMuch("reduce") },
+  argsort: { gradient: discrete, matrix: onHosts, benchmark: asMuch("sort") },
+  bincount: { gradient: discrete, benchmark: asMuch("histogram") },
+  compress24: { gradient: fewBits, matrix: onHosts },
   concatenate: { benchmark: asMuch("copy") },
-  dequantizeWeights: { matrix: onHosts },
-  expand24: { matrix: onHosts },
+  copy: { gradient: "its own gradient" },
+  dequantizeWeights: { gradient: fewBits, matrix: onHosts },
+  dropout: { gradient: "its own gradient, with the same key" },
+  expand24: { gradient: fewBits, matrix: onHosts },
+  fill: { gradient: "takes no array" },
+  gated: { gradient: ownFunction },
+  histogram: { gradient: discrete },
   layerNormBackward: { matrix: inBench },
   logSoftmax: { benchmark: asMuch("softmax") },
   logSoftmaxBackward: { matrix: onHosts, benchmark: asMuch("softmax") },
+  map: { gradient: ownFunction },
   pad: { benchmark: asMuch("copy") },
+  pagedAttention: { gradient: "a step of generating text, of which nobody takes derivatives" },
   poolBackward: { benchmark: "not measured yet" },
-  quantizeWeights: { matrix: onHosts },
-  quantized: { matrix: "a description of weights, which computes nothing" },
-  "random.bernoulli": { benchmark: asMuch("random.uniform") },
-  "random.categorical": { benchmark: "not measured yet" },
-  "random.permutation": { matrix: onHosts, benchmark: "a sort of random words: see sort" },
-  reduceWith: { benchmark: asMuch("reduce") },
+  quantize: { gradient: "rounds to few bits, which has no derivative" },
+  quantized: { gradient: fewBits, matrix: "a description of weights, which computes nothing" },
+  quantizeWeights: { gradient: fewBits, matrix: onHosts },
+  raggedDot: {
+    gradient: "`raggedDot` with b turned, and `raggedOuter`: see docs/kernels-ragged.md",
+  },
+  raggedOuter: { gradient: "two products by `raggedDot`" },
+  "random.bernoulli": { gradient: drawn, benchmark: asMuch("random.uniform") },
+  "random.bits": { gradient: drawn },
+  "random.categorical": { gradient: drawn, benchmark: "not measured yet" },
+  "random.normal": { gradient: drawn },
+  "random.permutation": {
+    gradient: drawn,
+    matrix: onHosts,
+    benchmark: "a sort of random words: see sort",
+  },
+  "random.uniform": { gradient: drawn },
+  reduceWith: { gradient: ownFunction, benchmark: asMuch("reduce") },
   rmsNormBackward: { matrix: inBench },
-  searchSorted: { benchmark: "not measured yet" },
-  segmentReduce: { matrix: onHosts, benchmark: "not measured yet" },
+  rotary: { gradient: "itself, with −sin" },
+  scanWith: { gradient: ownFunction },
+  searchSorted: { gradient: discrete, benchmark: "not measured yet" },
+  segmentReduce: {
+    gradient: "that of sums is `gather`; of products and extremes there is none yet",
+    matrix: onHosts,
+    benchmark: "not measured yet",
+  },
   softmaxBackward: { benchmark: asMuch("softmax") },
-  sparse24: { matrix: "a description of weights, which computes nothing" },
+  sparse24: { gradient: fewBits, matrix: "a description of weights, which computes nothing" },
+  unique: { gradient: discrete },
 };
 
 const noFloats = "its results are no floats";
 const makes = "takes no array of floats";
 const places = "takes or gives places, which have no derivative";
-const drawn = "draws from a key, which has no derivative";
 
 export const arrayReasons: Reasons = {
   all: { gradient: noFloats },

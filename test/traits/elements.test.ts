@@ -53,7 +53,12 @@ test("all ops that claim it are here", () => {
     const { elements } = opTable[kind].traits;
     return elements === "each" || typeof elements === "object";
   });
-  expect([...Object.keys(made), ...without].sort()).toEqual([...claiming].sort());
+  const has = (kind: OpKind): boolean => made[kind] !== undefined || without.includes(kind);
+  const missing = claiming.filter((kind) => !has(kind));
+  const where = "`made`, or to `without`, in test/traits/elements.test.ts";
+  expect(missing, `add a tile made by each to ${where}`).toEqual([]);
+  const stale = opKinds.filter((kind) => has(kind) && !claiming.includes(kind));
+  expect(stale, "these do not claim the trait `elements`").toEqual([]);
 });
 
 test.each(Object.entries(made))("%s is by element", async (_, make) => {

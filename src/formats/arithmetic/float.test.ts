@@ -17,12 +17,17 @@ import {
   specialNumbers,
 } from "../../../test/exact-reference.ts";
 import type { ExactName, Rational } from "../../../test/exact-reference.ts";
+import type {
+  BoundedUnary,
+  ExactBinary,
+  ExactUnary,
+} from "../../../test/support/inexact-functions.ts";
 import { nanCode, referenceDecode, referenceEncode } from "../../../test/number-reference.ts";
 import { Random } from "../../support/random.ts";
 import { allocateElements, bf16, dtypes, f16, f32, f64, tf32 } from "../dtype.ts";
 import { binaryElements, classifyElements, compareElements, unaryElements } from "./elementwise.ts";
-import type { ComparePredicate, UnaryFunction } from "./functions.ts";
-import { comparePredicates, unaryDomain, unaryFunctions } from "./functions.ts";
+import type { BinaryFunction, ComparePredicate, UnaryFunction } from "./functions.ts";
+import { binaryFunctions, comparePredicates, unaryFunctions } from "./functions.ts";
 
 const floats = [f64, f32, tf32, f16, bf16] as const;
 const narrow = [f16, bf16] as const;
@@ -55,8 +60,8 @@ function exactSquareRoot(name: ExactName, value: number): number {
   return roundRational(name, { numerator: 2n * root + rest, denominator: 2n * scale });
 }
 
-/** What f64 gives, for the functions that are defined by it. */
-const hostFunctions: { readonly [F in UnaryFunction]?: (value: number) => number } = {
+/** What f64 gives, for the functions that are defined by it; undefined where JavaScript has none. */
+const hostFunctions: { readonly [F in BoundedUnary]: ((value: number) => number) | undefined } = {
   rsqrt: (value) => 1 / Math.sqrt(value),
   exp: Math.exp,
   exp2: (value) => Math.pow(2, value),
@@ -69,47 +74,49 @@ const hostFunctions: { readonly [F in UnaryFunction]?: (value: number) => number
   tan: Math.tan,
   atan: Math.atan,
   tanh: Math.tanh,
+  erf: undefined, // held against a series below
   logistic: (value) => 1 / (1 + Math.exp(-value)),
 };
 
-function referenceUnary(fn: UnaryFunction, name: ExactName, value: number): number | undefined {
-  if (fn === "sqrt") return exactSquareRoot(name, value);
-  if (fn === "sign") return value > 0 ? 1 : value < 0 ? -1 : value;
-  if (fn === "floor") return roundedInteger(value, (floor) => floor);
-  if (fn === "ceil")
-    return roundedInteger(value, (floor, side) => (side === -2 ? floor : floor + 1n));
-  if (fn === "trunc") {
-    return roundedInteger(value, (floor, side) => (value > 0 || side === -2 ? floor : floor + 1n));
-  }
-  if (fn === "round") {
-    return roundedInteger(value, (floor, side) =>
+/** Exact results, rounded once. `neg` and `abs` change bits, and have tests of their own. */
+const exactUnary: {
+  readonly [F in Exclude<ExactUnary, "neg" | "abs">]: (value: number, name: ExactName) => number;
+} = {
+  sign: (value) => (value > 0 ? 1 : value < 0 ? -1 : value),
+  floor: (value) => roundedInteger(value, (floor) => floor),
+  ceil: (value) => roundedInteger(value, (floor, side) => (side === -2 ? floor : floor + 1n)),
+  round: (value) =>
+    roundedInteger(value, (floor, side) =>
       side > 0 || (side === 0 && floor % 2n !== 0n) ? floor + 1n : floor,
-    );
-  }
-  const host = hostFunctions[fn];
-  return host === undefined ? undefined : roundNumber(name, host(value));
-}
+    ),
+  trunc: (value) =>
+    roundedInteger(value, (floor, side) => (value > 0 || side === -2 ? floor : floor + 1n)),
+  sqrt: (value, name) => exactSquareRoot(name, value),
+};
 
-const floatFunctions = unaryFunctions.filter(
-  (fn) => unaryDomain[fn] === "float" || unaryDomain[fn] === "number",
-);
+type Reference = (value: number, name: ExactName) => number;
+
+/** The functions that have a reference. What f64 gives is rounded by the search for its code. */
+function referencesIn(table: { readonly [F in UnaryFunction]?: Reference | undefined }) {
+  return unaryFunctions.flatMap((fn) => {
+    const reference = table[fn];
+    return reference === undefined ? [] : [[fn, reference] as const];
+  });
+}
 
 describe("functions of one float", () => {
   for (const dtype of narrow) {
     const codes = Uint16Array.from({ length: 65536 }, (_, code) => code);
     const values = Array.from(codes, (code) => referenceDecode(dtype.name, code));
 
-    test.each(floatFunctions.filter((fn) => referenceUnary(fn, "f16", 1) !== undefined))(
+    test.each(referencesIn({ ...exactUnary, ...hostFunctions }))(
       `%s of every ${dtype.name}`,
-      (fn) => {
+      (fn, reference) => {
         const found = new Uint16Array(65536);
         unaryElements(fn, dtype, codes, found);
         const wrong: string[] = [];
         for (const [code, value] of values.entries()) {
-          // What f64 gives is rounded by the search for its code.
-          const host = hostFunctions[fn];
-          const exact = host?.(value) ?? referenceUnary(fn, dtype.name, value) ?? NaN;
-          const expected = referenceEncode(dtype.name, exact);
+          const expected = referenceEncode(dtype.name, reference(value, dtype.name));
           if (found[code] !== expected)
             wrong.push(`${fn}(${value}): ${found[code]}, not ${expected}`);
         }
@@ -151,10 +158,10 @@ describe("functions of one float", () => {
     ];
     const source = elementsOfNumbers(dtype, values);
     const target = allocateElements(dtype, values.length);
-    for (const fn of ["sign", "floor", "ceil", "round", "trunc", "sqrt"] as const) {
+    for (const [fn, reference] of referencesIn(exactUnary)) {
       unaryElements(fn, dtype, source, target);
       const found = numbersOfElements(dtype, target);
-      const expected = values.map((value) => referenceUnary(fn, dtype.name, value));
+      const expected = values.map((value) => reference(value, dtype.name));
       expect(found, `${fn}, seed ${seed}`).toEqual(expected);
     }
   });
@@ -271,24 +278,47 @@ function unitsApart(found: number, exact: Rational): number {
   return Math.abs(roundRational("f64", divide(difference, rationalOf(unit))));
 }
 
-type ExactFunction = "add" | "sub" | "mul" | "div" | "rem" | "min" | "max";
+/** Exact results of numbers that are no NaN, rounded once. */
+const exactBinary: {
+  readonly [F in ExactBinary]: (left: number, right: number, name: ExactName) => number;
+} = {
+  add: rounded((x, y) => x + y, add),
+  sub: rounded(
+    (x, y) => x - y,
+    (x, y) => add(x, { ...y, numerator: -y.numerator }),
+  ),
+  mul: rounded((x, y) => x * y, multiply),
+  div: rounded((x, y) => x / y, divide),
+  rem: (left, right) => (isSpecial(left, right) ? left % right : exactRemainder(left, right)),
+  min: (left, right) => (isLess(left, right) ? left : right),
+  max: (left, right) => (isLess(left, right) ? right : left),
+};
 
-function referenceBinary(fn: ExactFunction, name: ExactName, left: number, right: number): number {
-  if (Number.isNaN(left) || Number.isNaN(right)) return NaN;
-  if (fn === "min" || fn === "max") {
-    const leftIsLess = left < right || (left === right && Object.is(left, -0));
-    return leftIsLess === (fn === "min") ? left : right;
-  }
-  const special = !Number.isFinite(left) || !Number.isFinite(right) || left === 0 || right === 0;
-  if (fn === "rem") return special ? left % right : exactRemainder(left, right);
-  const host = { add: left + right, sub: left - right, mul: left * right, div: left / right }[fn];
-  // With an operand that is infinite or zero the host's f64 rounds nothing.
-  if (special) return host;
-  const x = rationalOf(left);
-  const y = rationalOf(right);
-  if (fn === "add") return roundRational(name, add(x, y));
-  if (fn === "sub") return roundRational(name, add(x, rationalOf(-right)));
-  return roundRational(name, fn === "mul" ? multiply(x, y) : divide(x, y));
+function isExact(fn: BinaryFunction): fn is ExactBinary {
+  return Object.hasOwn(exactBinary, fn);
+}
+
+function isLess(left: number, right: number): boolean {
+  return left < right || (left === right && Object.is(left, -0));
+}
+
+function isSpecial(left: number, right: number): boolean {
+  return !Number.isFinite(left) || !Number.isFinite(right) || left === 0 || right === 0;
+}
+
+/** With an operand that is infinite or zero the host's f64 rounds nothing. */
+function rounded(
+  host: (left: number, right: number) => number,
+  exact: (left: Rational, right: Rational) => Rational,
+): (left: number, right: number, name: ExactName) => number {
+  return (left, right, name) =>
+    isSpecial(left, right)
+      ? host(left, right)
+      : roundRational(name, exact(rationalOf(left), rationalOf(right)));
+}
+
+function referenceBinary(fn: ExactBinary, name: ExactName, left: number, right: number): number {
+  return Number.isNaN(left) || Number.isNaN(right) ? NaN : exactBinary[fn](left, right, name);
 }
 
 function exactRemainder(left: number, right: number): number {
@@ -318,7 +348,8 @@ describe("functions of two floats", () => {
       operands.map(([, value]) => value),
     );
     const target = allocateElements(dtype, operands.length);
-    for (const fn of ["add", "sub", "mul", "div", "rem", "min", "max"] as const) {
+    for (const fn of binaryFunctions) {
+      if (!isExact(fn)) continue;
       binaryElements(fn, dtype, left, right, target);
       const wrong: string[] = [];
       for (const [i, found] of numbersOfElements(dtype, target).entries()) {

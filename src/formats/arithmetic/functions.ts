@@ -71,7 +71,8 @@ export type BinaryFunction = (typeof binaryFunctions)[number];
 
 /**
  * What comes out of a function of floats: a number of its format as it is, one that is rounded to it, or one that
- * takes a function of the mathematics library.
+ * takes a function of the mathematics library. It is exact only where no operands make it round or overflow, as `rem` and `abs` do not and
+ * `add` does. Its cost follows from this.
  */
 export const functionNatures: {
   readonly [F in UnaryFunction | BinaryFunction]: "exact" | "rounded" | "transcendental";

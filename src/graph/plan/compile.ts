@@ -2,6 +2,9 @@
  * From a module to a plan: passes, expansion, groups, kernels, buffers.
  *
  *   module ──inline, simplify, expand, merge──▶ ops ──groups──▶ launches, loops, branches ──arena──▶ plan
+ *
+ * The order of launches is that of the ops (`#region`), but elementwise ops are put off (`#defer`) until another op needs them (`#settle`), so
+ * that those of a shape share a kernel. `binder.ts` binds the launches in this order, and `program.ts` issues them.
  */
 import { fromElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";

@@ -12,6 +12,7 @@ import {
 import { bool } from "../../../src/formats/dtype.ts";
 import type { DType } from "../../../src/formats/dtype.ts";
 import { conversionChoices } from "../../../src/formats/conversion-rules.ts";
+import { methodName } from "../../../src/ir/op-names.ts";
 import { inexactFunctions } from "../../support/inexact-functions.ts";
 import { formats, isFloat, isInteger } from "./draft.ts";
 import type { Draft } from "./draft.ts";
@@ -22,13 +23,6 @@ import { called } from "./steps.ts";
 import type { Slot } from "./steps.ts";
 
 const inexact: ReadonlySet<string> = inexactFunctions;
-
-const methods: { readonly [fn: string]: string } = {
-  min: "minimum",
-  max: "maximum",
-  mul_high: "mulHigh",
-  bit_reverse: "bitReverse",
-};
 
 function isExact(fn: string, dtype: DType): boolean {
   return !isFloat(dtype) || !inexact.has(fn);
@@ -50,7 +44,7 @@ function unaryStep(draft: Draft): void {
     [source],
     dtype,
     shape,
-    (value) => called(value, methods[fn] ?? fn),
+    (value) => called(value, methodName(fn)),
     (...values) => elementwise(dtype, values, (item = 0) => unary(fn, dtype, item)),
   );
 }
@@ -60,7 +54,7 @@ function binaryStep(draft: Draft): void {
   const { dtype } = left;
   const fns = binaryFunctions.filter((fn) => acceptsBinary(fn, dtype) && isExact(fn, dtype));
   const fn = draft.random.pick(fns);
-  const method = methods[fn] ?? fn;
+  const method = methodName(fn);
   if (draft.chance(0.2)) {
     const item = draft.literal(dtype);
     draft.give(

@@ -3,9 +3,11 @@
  * programs to be held against. Numbers of floats are JavaScript's numbers, integers are BigInts, and bools booleans. It shares no code with
  * the library.
  */
+import type { BinaryIn, UnaryIn } from "../../../src/formats/arithmetic/functions.ts";
 import type { DType, DTypeName, FloatName } from "../../../src/formats/dtype.ts";
 import { add, divide, multiply, rationalOf } from "../../exact-reference.ts";
 import type { Rational } from "../../exact-reference.ts";
+import type { ExactBinary, ExactUnary } from "../../support/inexact-functions.ts";
 
 export type Item = number | bigint | boolean;
 export type RoundingMode = "nearest" | "away" | "zero" | "down" | "up";
@@ -192,7 +194,7 @@ function lesser(left: number, right: number): number {
 }
 
 const floatFunctions: {
-  readonly [fn: string]: (name: FloatName, left: number, right: number) => number;
+  readonly [F in ExactBinary]: (name: FloatName, left: number, right: number) => number;
 } = {
   // Where both are ordinary, the double's zero has the right sign and is zero only where the exact result is.
   add: (name, left, right) =>
@@ -231,7 +233,7 @@ function halvesToEven(value: number): number {
   return result === 0 && value < 0 ? -0 : result;
 }
 
-const floatUnaries: { readonly [fn: string]: (name: FloatName, value: number) => number } = {
+const floatUnaries: { readonly [F in ExactUnary]: (name: FloatName, value: number) => number } = {
   neg: (_, value) => -value,
   abs: (_, value) => Math.abs(value),
   sign: (_, value) => Math.sign(value),
@@ -270,7 +272,11 @@ function shiftBy(dtype: DType, amount: bigint): bigint {
 }
 
 const integerFunctions: {
-  readonly [fn: string]: (dtype: DType, left: bigint, right: bigint) => bigint;
+  readonly [F in BinaryIn<"number" | "integer" | "logic">]: (
+    dtype: DType,
+    left: bigint,
+    right: bigint,
+  ) => bigint;
 } = {
   add: (_, left, right) => left + right,
   sub: (_, left, right) => left - right,
@@ -298,7 +304,9 @@ function patternOf(dtype: DType, value: bigint): string {
   return BigInt.asUintN(dtype.bits, value).toString(2).padStart(dtype.bits, "0");
 }
 
-const integerUnaries: { readonly [fn: string]: (dtype: DType, value: bigint) => bigint } = {
+const integerUnaries: {
+  readonly [F in UnaryIn<"number" | "integer" | "logic">]: (dtype: DType, value: bigint) => bigint;
+} = {
   neg: (_, value) => -value,
   abs: (_, value) => (value < 0n ? -value : value),
   sign: (_, value) => (value > 0n ? 1n : value < 0n ? -1n : 0n),
@@ -310,12 +318,16 @@ const integerUnaries: { readonly [fn: string]: (dtype: DType, value: bigint) => 
 
 /* ---- of any format ---- */
 
+function referenceOf<T>(references: { readonly [fn: string]: T | undefined }, fn: string): T {
+  const reference = references[fn];
+  if (reference === undefined) throw new Error(`no reference of ${fn}`);
+  return reference;
+}
+
 export function unary(fn: string, dtype: DType, item: Item): Item {
   if (typeof item === "boolean") return !item;
-  if (typeof item === "bigint") return wrap(dtype, integerUnaries[fn]?.(dtype, item) ?? 0n);
-  const made = floatUnaries[fn];
-  if (made === undefined) throw new Error(`no reference of ${fn}`);
-  return made(dtype.name as FloatName, item);
+  if (typeof item === "bigint") return wrap(dtype, referenceOf(integerUnaries, fn)(dtype, item));
+  return referenceOf(floatUnaries, fn)(dtype.name as FloatName, item);
 }
 
 export function binary(fn: string, dtype: DType, left: Item, right: Item): Item {
@@ -325,14 +337,10 @@ export function binary(fn: string, dtype: DType, left: Item, right: Item): Item 
       : fn === "or"
         ? left === true || right === true
         : left !== right;
-  if (typeof left === "bigint" && typeof right === "bigint") {
-    const made = integerFunctions[fn];
-    if (made === undefined) throw new Error(`no reference of ${fn}`);
-    return wrap(dtype, made(dtype, left, right));
-  }
-  const made = floatFunctions[fn];
-  if (made === undefined) throw new Error(`no reference of ${fn}`);
-  return made(dtype.name as FloatName, Number(left), Number(right));
+  if (typeof left === "bigint" && typeof right === "bigint")
+    return wrap(dtype, referenceOf(integerFunctions, fn)(dtype, left, right));
+  const reference = referenceOf(floatFunctions, fn);
+  return reference(dtype.name as FloatName, Number(left), Number(right));
 }
 
 export function compare(predicate: string, left: Item, right: Item): boolean {
