@@ -71,8 +71,8 @@ export type BinaryFunction = (typeof binaryFunctions)[number];
 
 /**
  * What comes out of a function of floats: a number of its format as it is, one that is rounded to it, or one that
- * takes a function of the mathematics library. It is exact only where no operands make it round or overflow, as `rem` and `abs` do not and
- * `add` does. Its cost follows from this.
+ * takes a function of the mathematics library. It is exact where no operands make it round or overflow: `rem` and `abs` are, `add` is not. What is
+ * exact is not rounded to tf32 again, and what is transcendental costs more. Functions of integers alone are called rounded.
  */
 export const functionNatures: {
   readonly [F in UnaryFunction | BinaryFunction]: "exact" | "rounded" | "transcendental";
