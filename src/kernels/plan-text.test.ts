@@ -154,7 +154,7 @@ describe("plans of the library", () => {
     const operation = softmax({ x: bf16 });
     const [large, small] = [targets.sm_90a, { ...targets.sm_90a, processors: 16 }];
     const of = (target: typeof large) => operation.plan({ m: 1, n: 2 ** 21 }, target).configuration;
-    expect(of(large)).toMatchObject({ told: {}, blocks: 128 });
+    expect(of(large)).toMatchObject({ gridCooperative: {}, blocks: 128 });
     expect(of(small)).not.toMatchObject({ blocks: 128 });
   });
 

@@ -246,7 +246,7 @@ test.each([
   ["two formats", "TW9901", { w: tensor(f16, [8, 3, 3, 4]) }],
   ["bytes", "TW9901", { x: tensor(i8, [2, 9, 9, 4]), w: tensor(i8, [8, 3, 3, 4]) }],
   ["precision of bf16", "TW9904", { precision: "ieee" }],
-  ["a stride that is no number", "TW1008", { stride: "2" }],
+  ["a stride that is no number", "TW1008", { strides: "2" }],
 ])("refuses %s", (_, code, change) => {
   const spec = { x: tensor(bf16, [2, 9, 9, 4]), w: tensor(bf16, [8, 3, 3, 4]), ...change };
   expect(codeOf(() => convolution(spec as never))).toBe(code);

@@ -183,7 +183,7 @@ test("mistakes are reported", () => {
     ["TW9905", given({ combine: undefined })],
     ["TW9902", given({ inputs: {} })],
     ["TW9902", given({ inputs: { index: f32 } })],
-    ["TW9902", given({ axes: [1] })],
+    ["TW9902", given({ axis: [1] })],
     ["TW9904", given({ identity: { other: 0 } })],
     ["TW9905", given({ load: () => 3 })],
     ["TW9905", given({ combine: () => ({}) })],
