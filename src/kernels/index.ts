@@ -28,13 +28,13 @@ export { map } from "./elementwise/map.ts";
 export type { MapInputs, MapOperation, MapOptions, MapResults } from "./elementwise/map.ts";
 export type { MapConfiguration } from "./elementwise/map-kernel.ts";
 export { activations } from "./elementwise/activations.ts";
-export { gated, rotary } from "./elementwise/halves.ts";
+export { gated, rotary } from "./elementwise/gated-rotary.ts";
 export type {
   GatedOperation,
   GatedSpec,
   RotaryOperation,
   RotarySpec,
-} from "./elementwise/halves.ts";
+} from "./elementwise/gated-rotary.ts";
 export { gather } from "./movement/gather.ts";
 export type { GatherOperation, GatherSpec } from "./movement/gather.ts";
 export type { RowMoves } from "./movement/row-moves.ts";
@@ -64,7 +64,7 @@ export type {
   CategoricalSpec,
   PermutationOperation,
   PermutationSpec,
-} from "./random/choices.ts";
+} from "./random/sampling.ts";
 export { dropout, random } from "./random/random.ts";
 export type {
   BernoulliSpec,
@@ -89,7 +89,7 @@ export { raggedOuter } from "./ragged/ragged-outer.ts";
 export type { RaggedOuter, RaggedOuterSpec } from "./ragged/ragged-outer.ts";
 export { argReduce } from "./reduce/arg-reduce.ts";
 export type { ArgReduceOperation, ArgReduceSpec } from "./reduce/arg-reduce.ts";
-export type { Combination } from "./reduce/combinations.ts";
+export type { Combination } from "./reduce/combiners.ts";
 export { bincount, histogram } from "./reduce/histogram.ts";
 export type {
   BincountSpec,

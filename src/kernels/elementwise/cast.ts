@@ -98,7 +98,7 @@ export type FillOperation<D extends DTypeName> = Operation<
   MapConfiguration
 >;
 
-/** One value everywhere. Sizes that no array tells are given with the launch: `{ dimensions: { n } }`. */
+/** Fills an array with one value. Sizes that follow from no array are given with the launch: `{ dimensions: { n } }`. */
 export function fill<D extends DTypeName>(spec: FillSpec<D>): FillOperation<D> {
   const location = captureLocation();
   requireFields("fill", spec, { out: "array", value: "element" }, location);

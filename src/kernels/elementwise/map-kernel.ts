@@ -49,7 +49,7 @@ const squareBytes = 128;
 /** The same of a larger one, which reads and writes whole lines of memory side by side, and bytes of it that a warp holds. */
 const [largeBytes, warpBytes] = [256, 4096] as const;
 
-/** Whether elements of an array are met several times. */
+/** Whether elements of an array are read several times. */
 function repeats(axes: readonly StridedAxis[], position: number): boolean {
   return axes.some(({ strides }) => strides[position] === 0);
 }

@@ -24,7 +24,7 @@ import { givenArray, refused } from "../support/arguments.ts";
 import type { FormatOf, GivenArray } from "../support/arguments.ts";
 import { broadcastStrides, laidOut } from "../support/sizes.ts";
 import type { MapBody, MapConfiguration, MappedArray } from "./map-kernel.ts";
-import { planPlaced } from "./placed-map.ts";
+import { planStridedMap } from "./strided-map.ts";
 import { tracedResults } from "./traced-results.ts";
 
 /** Arrays that are broadcast against each other, and single numbers. A format alone is an array of n elements. */
@@ -53,7 +53,7 @@ type MapOutputSpecs<R extends MapResults> = {
 export interface MapOptions<R extends MapResults> {
   /** Of kernels and reports; `map` by default. */
   readonly name?: string;
-  /** Arrays for results that lie otherwise than by rows, or whose shape no input tells. */
+  /** Arrays for results that are not contiguous, or whose shape does not follow from the inputs. */
   readonly outputs?: { readonly [N in keyof R]?: TensorSpec };
 }
 
@@ -244,5 +244,5 @@ function planOf(
     strides: broadcastStrides(specs[each.name], extents, dimensions),
     offset: 0,
   }));
-  return planPlaced({ name, arrays: placed, scalars, extents, body }, kernels, target);
+  return planStridedMap({ name, arrays: placed, scalars, extents, body }, kernels, target);
 }

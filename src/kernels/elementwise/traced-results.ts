@@ -1,7 +1,6 @@
 /**
- * What a function on tiles gives, found by tracing it once on a small tile, and whether it is elementwise. A kernel calls
- * it on windows of whatever shape suits the sizes, so a function that looks beyond its element would give results that
- * depend on the window:
+ * The results of a function on tiles, found by tracing it once on a small tile, and whether it is elementwise. A kernel calls it on
+ * windows whose shape depends on the sizes, so a function that looks beyond its element would give results that depend on the window:
  *
  *   ({ x }) => ({ y: x.mul(2) })               y: f32
  *   ({ x }) => ({ y: x.div(x.sum()) })         refused: a sum is not elementwise

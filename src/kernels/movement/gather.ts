@@ -1,9 +1,9 @@
 /**
- * `gather`: rows by number. Arrays are seen as [outer, axis, inner], and a block moves some rows, as widely as they lie in memory:
+ * `gather`: rows by index. Arrays are viewed as [outer, axis, inner], and a block moves some rows with the widest accesses possible:
  *
  *   embedding    table [v, d], ids [b, s]    gather({ x: table, indices: ids })       [b, s, d]
  *
- * An index outside its axis is a mistake, which stops the kernel.
+ * An index out of range stops the kernel with an error.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";

@@ -1,4 +1,4 @@
-/** Elements in other places, against places reckoned one by one. */
+/** Permutes, slices, concatenations and pads, against positions computed one by one. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";

@@ -1,4 +1,4 @@
-/** What moving rows by number shares: which arrays it takes, and how much of them a block moves. */
+/** What `gather` and `scatter` share: which arrays they take, and how much of them a block moves. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { TensorSpec } from "../../lang/index.ts";
@@ -14,7 +14,7 @@ export interface RowMoves {
   readonly columns: number;
 }
 
-/** Rows are moved through one piece of an array, which lies by rows. */
+/** Requires a contiguous array. */
 export function contiguous(
   name: string,
   of: string,

@@ -1,11 +1,11 @@
 /**
- * `scatter`: rows combined into those of an array by number, the gradient of `gather`.
+ * `scatter`: rows combined into those of an array by index, the gradient of `gather`.
  *
  *   gradient     dOut [b, s, d]              scatter({ out: [v, d], indices: ids, combine: "add" })
  *
- * Where the order of updates shows in the result, which it does for sums of floats and for `"set"`, updates are sorted by number and
- * each row of the result is made by one block, in the order of updates. Elsewhere, and where told that the order may be any, updates
- * are atomic. An index outside its axis is a mistake, which stops the kernel.
+ * Where the order of updates affects the result, as for sums of floats and for `"set"`, updates are sorted by index and one block combines
+ * each row of the result, in the order of updates. Otherwise, or if any order is allowed, updates are atomic. An index out of range
+ * stops the kernel with an error.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes, isInteger } from "../../formats/dtype.ts";
@@ -18,7 +18,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { casting, widened } from "../elementwise/widened.ts";
+import { casting, widened } from "../elementwise/four-bit-formats.ts";
 import { composed } from "../support/compose.ts";
 import { refused, requireFields } from "../support/arguments.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";

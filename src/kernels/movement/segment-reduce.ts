@@ -1,4 +1,4 @@
-/** `segmentReduce`: rows combined by the number of their segment, in a fixed order. */
+/** `segmentReduce`: rows combined by segment id, in a fixed order. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";

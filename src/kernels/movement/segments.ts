@@ -1,8 +1,8 @@
 /**
- * Rows combined by number, in a fixed order. Numbers are sorted, with the places that they come from; each row of the result then
- * has a stretch of places, which one block goes through:
+ * Segmented reduction of rows, in a fixed order. Segment ids are sorted with their indices; each row of the result then has a range of
+ * indices, which one block combines:
  *
- *   numbers 2 0 2 1      sorted 0 1 2 2      places 1 3 0 2      starts 0 1 2 4
+ *   ids 2 0 2 1          sorted 0 1 2 2      indices 1 3 0 2     starts 0 1 2 4
  *
  *   row 2 of the result = x[0] + x[2], in this order, whatever else runs
  */
@@ -12,7 +12,7 @@ import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operat
 import { tensor, cdiv, constant, dim, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, LaunchSize, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { collapsed, combinations, stateFormat } from "../reduce/combinations.ts";
+import { collapsed, combinations, stateFormat } from "../reduce/combiners.ts";
 import { searchKernel, searchSteps } from "../sort/search-sorted.ts";
 import { sort } from "../sort/sort.ts";
 import type { Step } from "../support/compose.ts";

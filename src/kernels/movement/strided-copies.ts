@@ -1,6 +1,6 @@
 /**
- * Elements in other places: permuted axes, parts of arrays, arrays side by side, borders. All of them are copies over
- * strides, so they move as many bytes at once as the two sides allow.
+ * `permute`, `slice`, `concatenate` and `pad`. All of them are strided copies, which access memory as widely as both sides
+ * allow.
  */
 import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
@@ -15,7 +15,7 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import type { MapConfiguration } from "../elementwise/map-kernel.ts";
-import { planPlaced } from "../elementwise/placed-map.ts";
+import { planStridedMap } from "../elementwise/strided-map.ts";
 import { givenAxis, refused, requireFields, requiredArray } from "../support/arguments.ts";
 import { laidOut } from "../support/sizes.ts";
 
@@ -26,7 +26,7 @@ type FromX<D extends DTypeName> = Operation<
   MapConfiguration
 >;
 
-/** One side of a copy: how far apart elements are, and where they begin. */
+/** One side of a copy: its strides and offset. */
 interface Side {
   /** Of a result of which other launches write the rest. */
   readonly isPart?: boolean;
@@ -46,7 +46,7 @@ function planCopy(
   kernels: Kernels,
   target: Target,
 ): Planned<MapConfiguration> {
-  return planPlaced(
+  return planStridedMap(
     {
       name,
       arrays: [
@@ -338,7 +338,7 @@ export function pad<D extends DTypeName>(
       const to = { argument: "out", isPart: true, strides, offset: offsetOf(before) };
       const inner = planCopy("pad", x, given.shape, from, to, kernels, target);
       const slabs = borders(given.shape, shape, before).map(({ starts, extents }) =>
-        planPlaced(
+        planStridedMap(
           {
             name: "pad_border",
             arrays: [

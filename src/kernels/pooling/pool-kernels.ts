@@ -1,6 +1,6 @@
 /**
- * The kernels of pooling. A block has some places of the result, one after the other, and some of the inner elements, and goes
- * through the window tap by tap (`convolution/windows.ts`). Results repeat bit for bit.
+ * The kernels of pooling. A block computes consecutive positions of the result and some of the inner elements, and loops over the window
+ * tap by tap (`convolution/windows.ts`). Results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -9,7 +9,7 @@ import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Steps, Triple } from "../convolution/problem.ts";
 import { WindowGrid, overTaps, source, windowsOf } from "../convolution/windows.ts";
 import type { FiveExtents } from "../convolution/windows.ts";
-import { extreme } from "../reduce/combinations.ts";
+import { extreme } from "../reduce/combiners.ts";
 import { computeFormat } from "../support/numbers.ts";
 
 const { i32 } = dtypes;

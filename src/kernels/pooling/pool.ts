@@ -1,9 +1,9 @@
 /**
- * `pool` and its gradient: the greatest element or the average of windows, over one to three spatial axes.
+ * `pool` and its gradient: max and average pooling over one to three spatial axes.
  *
  *   pool({ x: tensor(bf16, [n, 56, 56, 64]), kind: "max", window: 3, stride: 2, padding: 1 })       [n, 28, 28, 64]
  *
- * The gradient of maxima needs to know which element of each window was the greatest: `tap: true` tells it.
+ * The gradient of max pooling needs the argmax of each window, which `tap: true` returns.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";

@@ -1,4 +1,4 @@
-/** Keys of random functions: how many words they have, and what draws by them. */
+/** Keys of random functions: their length and their generators. */
 import { dtypes } from "../../formats/dtype.ts";
 import { tensor, randomKey } from "../../lang/index.ts";
 import type { TensorSpec, RandomKey, Ref } from "../../lang/index.ts";

@@ -27,10 +27,10 @@ import { givenArray, refused, requireFields, requireFloat } from "../support/arg
 import type { GivenArray } from "../support/arguments.ts";
 import { computeFormat, computed } from "../support/numbers.ts";
 import { alignedDimension, alignment, laidOut } from "../support/sizes.ts";
-import { categorical, permutation } from "./choices.ts";
+import { categorical, permutation } from "./sampling.ts";
 import { givenGenerator, keyIn, keyOf } from "./keys.ts";
 import type { GeneratorSpec, KeyGenerator, KeySpec } from "./keys.ts";
-import { spanFor } from "./spans.ts";
+import { elementsPerBlock } from "./elements-per-block.ts";
 
 /** The operation that the functions of `random` make. */
 export type RandomOperation<Out extends DTypeName> = Operation<
@@ -59,8 +59,8 @@ interface Drawing {
   readonly out: TensorSpec;
   readonly generator: KeyGenerator;
   readonly x?: TensorSpec;
-  /** Elements that a lane draws at most, 16 by default: more where instructions bound it, fewer where it waits for what it loads. */
-  readonly perLane?: number;
+  /** Elements that a thread draws at most, 16 by default: more where arithmetic is the bound, fewer where it waits for loads. */
+  readonly perThread?: number;
 }
 
 /** 32 random bits an element. */
@@ -81,7 +81,7 @@ export interface UniformSpec<Out extends FloatName> extends OutSpec<Out> {
   readonly high?: number;
 }
 
-/** How great a draw of f32 may be for its result to stay below `high`; undefined where rounding brings none there. */
+/** The greatest draw of f32 whose result stays below `high`; undefined where rounding never reaches it. */
 function greatestDraw({ name }: DType, low: number, high: number): number | undefined {
   const format = name === "f64" ? "f32" : (name as FloatName);
   const span = Math.fround(Math.fround(high) - Math.fround(low));
@@ -133,8 +133,8 @@ function normal<Out extends FloatName>(spec: OutSpec<Out>): RandomOperation<Out>
   const generator = drawnBy("random.normal", spec, { out: "array" }, location);
   const out = drawnArray("random.normal", spec.out, floats, location);
   const draw: Draw = (key, elements) => key.normal(elements).cast(out.dtype);
-  const perLane = generator === "rbg" ? 32 : 16;
-  return drawing("random_normal", { out, generator, perLane }, draw) as never;
+  const perThread = generator === "rbg" ? 32 : 16;
+  return drawing("random_normal", { out, generator, perThread }, draw) as never;
 }
 
 /** What `random.bernoulli` is made for. */
@@ -205,11 +205,11 @@ export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOpera
     const scaled = computed(tile, compute).mul(left === 0 ? 0 : 1 / left);
     return kept.select(scaled, 0).cast(x.dtype);
   };
-  // Memory bounds it, and a lane that loads 16 bytes once waits for nothing else.
-  const perLane = generator === "rbg" ? Math.max(4, 128 / x.dtype.bits) : 16;
+  // Memory-bound: a thread that loads 16 bytes once waits for nothing else.
+  const perThread = generator === "rbg" ? Math.max(4, 128 / x.dtype.bits) : 16;
   return drawing(
     "dropout",
-    { out: tensor(x.dtype, x.shape), generator, x, perLane },
+    { out: tensor(x.dtype, x.shape), generator, x, perThread },
     draw,
   ) as never;
 }
@@ -236,7 +236,7 @@ function requireProbability(of: string, given: unknown, location: Location): num
   );
 }
 
-/** An array by rows, so that the number of an element is its place. */
+/** A contiguous array, so that the number of an element is its offset. */
 function drawnArray(
   of: string,
   given: unknown,
@@ -264,7 +264,7 @@ function drawnArray(
 }
 
 function drawing(name: string, given: Drawing, draw: Draw): Operation {
-  const { out, generator, x, perLane = 16 } = given;
+  const { out, generator, x, perThread = 16 } = given;
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name,
@@ -272,7 +272,7 @@ function drawing(name: string, given: Drawing, draw: Draw): Operation {
     outputs: { out },
     plan: (dimensions, target) => {
       const count = laidOut(out, dimensions).shape.reduce((all, extent) => all * extent, 1);
-      const span = spanFor(count, target.processors, perLane);
+      const span = elementsPerBlock(count, target.processors, perThread);
       const flat = (argument: string) => ({ argument, shape: [count] });
       if (count === 0) return { configuration: { span }, source: "heuristic", launches: [] };
       return {

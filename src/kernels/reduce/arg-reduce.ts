@@ -1,6 +1,6 @@
 /**
- * `argReduce`: where the least or the greatest element along an axis lies, and which it is. Of equal elements the first
- * counts; a NaN counts before all others, as in NumPy.
+ * `argReduce`: the least or the greatest element along an axis, and its index. Of equal elements the first wins; a NaN wins over all
+ * others, as in NumPy.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
@@ -11,7 +11,7 @@ import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { givenArray, givenAxis, refused, requireFields } from "../support/arguments.ts";
 import type { Fields, GivenArray } from "../support/arguments.ts";
-import { extreme } from "./combinations.ts";
+import { extreme } from "./combiners.ts";
 import { reducing } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";
 import type { Reducer, ReduceTiles } from "./reducer.ts";
@@ -90,7 +90,7 @@ function finder(find: "min" | "max", dtype: DType): Reducer {
     find === "min"
       ? of.min({ axis: axes, keepDims: true })
       : of.max({ axis: axes, keepDims: true });
-  /** The better of each two elements of a lane, down to a pair: numbers of 16 bits are compared by pairs. */
+  /** A tree over the elements of a thread, down to a pair: numbers of 16 bits are compared in packed pairs. */
   const halved = (of: Tile<"f32">): Tile<"f32"> => {
     const [rows = 1, width = 1] = of.shape;
     if (width <= 2) return of;
@@ -103,7 +103,7 @@ function finder(find: "min" | "max", dtype: DType): Reducer {
     isFloat ? of.eq(found).or(of.isNan()) : of.eq(found);
   const identity = extreme(dtype, find === "min" ? 1 : -1);
   return {
-    // A lane keeps the run that has the best of its elements, and looks for the place when all is read.
+    // A thread keeps the vector with its best element, and looks for the position at the end.
     runs: {
       kept: {
         value: { dtype, identity, per: "lane" },

@@ -27,14 +27,14 @@ export function byRange(low: number, high: number, compute: DType<"f32">): Binni
     const own = computed(x, compute);
     const isIn = own.ge(low).and(own.le(high));
     const width = (high - low) / bins;
-    // What is not in a bin has no place that could be a whole number.
+    // An element in no bin may have no integer position.
     const place = isIn.select(own.sub(low).mul(1 / width), full(compute, [1], 0));
     const near = place
       .floor()
       .cast(dtypes.i32)
       .maximum(0)
       .minimum(bins - 1);
-    // The place was rounded; edges decide.
+    // The position was rounded; the edges decide.
     const edge = (of: Tile<"i32">): Tile<"f32"> => of.cast(compute).mul(width).add(low);
     const isBelow = own.lt(edge(near)).and(near.gt(0));
     const isAbove = own.ge(edge(near.add(1))).and(near.lt(bins - 1));

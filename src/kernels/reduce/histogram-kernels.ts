@@ -1,7 +1,7 @@
 /**
- * The kernels of histograms. Counts are whole numbers, which may be added in any order: a block counts in shared memory what it meets, and adds its
- * counts to the result; where bins are too many for that, every element is added to the result itself. Sums of weights are not whole, so
- * that each thread of a block, which is a single warp, has bins of its own and adds in order; then threads, then blocks are added:
+ * The kernels of histograms. Counts are integers, which may be added in any order: a block counts in shared memory and adds its counts to the result
+ * atomically; with too many bins for shared memory, elements are added to the result directly. Sums of weights depend on the order, so each
+ * thread of a block, which is a single warp, has private bins and adds in order; then the bins of threads are added, then those of blocks:
  *
  *   thread 0    element 0, 32, 64, …      its own bins   ┐
  *   thread 1    element 1, 33, 65, …      its own bins   ├ a block's bins, added thread by thread ──▶ parts[block] ──▶ out
@@ -40,7 +40,7 @@ export interface HistogramForm {
 /** Elements that a block takes at a time. */
 export const span = 8 * threadsPerBlock;
 
-/** Bins that a block has room for. */
+/** Bins that fit in the shared memory of a block. */
 export const mostShared = 8192;
 
 const [count, blocks] = [dim("count"), dim("blocks")];
@@ -86,7 +86,7 @@ export const weighedSpan = 32 * items;
 /** Bytes of shared memory for the bins of a block's threads. */
 const mostBytes = 2 ** 17;
 
-/** Bins of weights that a block has room for, 32 times. */
+/** Bins of weights that fit in shared memory 32 times. */
 export function mostWeighed(compute: DType): number {
   return mostBytes / (32 * (compute.bits / 8));
 }

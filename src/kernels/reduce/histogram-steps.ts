@@ -1,9 +1,9 @@
 /**
- * How histograms are carried out: launches that find the edges, count, weigh, or sort by bin first.
+ * The launches of a histogram: they compute the edges, count, add weights, or sort by bin first.
  *
- *   counts                     blocks count in shared memory, or in the result where there are many bins
- *   weights, few bins          blocks weigh a part of the elements each ──▶ parts ──▶ their sums, in order
- *   weights, many bins         elements ──▶ their bins ──▶ weights of one bin, added in their order
+ *   counts                     blocks count in shared memory; with many bins, atomically in the result
+ *   weights, few bins          blocks add up a share of the elements each ──▶ partial histograms ──▶ their sums, in order
+ *   weights, many bins         elements ──▶ sorted by bin ──▶ weights of each bin, added in order
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -148,7 +148,7 @@ export function weighSteps(
   };
 }
 
-/** Bins of elements first; weights of one bin are then brought together, and added in their order. */
+/** Sorts elements by bin, then adds the weights of each bin in order. */
 function sortSteps(
   form: HistogramForm,
   weights: DType,

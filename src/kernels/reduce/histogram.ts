@@ -114,7 +114,7 @@ export type WholeHistogramOperation<X extends Counting, W extends FloatName = ne
   HistogramConfiguration
 >;
 
-/** Elements of x in each bin; those in none, and NaN, are left out. Without a range all are in one, and the edges are told. */
+/** Elements of x in each bin; those in none, and NaN, are left out. Without a range they span all elements, and the edges are a result. */
 export function histogram<X extends Counting, W extends FloatName = never>(
   spec: RangeHistogramSpec<X, W>,
 ): HistogramOperation<X, W>;
@@ -193,7 +193,7 @@ function requireRange(low: unknown, high: unknown, location: Location): void {
 }
 
 /**
- * The format that tells bins of a range apart: f64 where those are about as narrow as numbers of f32 lie, since a place among
+ * The format that separates bins of a range: f64 where bins are about as narrow as the spacing of f32, since a position among
  * them, or an edge, could then be off by more than the one bin that comparing with edges mends.
  */
 function rangeFormat(

@@ -1,6 +1,6 @@
 /**
- * The launches of a reduction. Axes become as few as they can, kept and reduced ones apart; where what is kept gives too few
- * blocks for the processors, the longest reduced axis is split, and a second launch merges the parts in their order:
+ * The launches of a reduction. Kept and reduced axes are collapsed separately. Where the kept ones give too few blocks for the
+ * processors, the longest reduced axis is split, and a second launch merges the partial states in order:
  *
  *   sum of f32[2^27]      launch 1   x      ──▶ states f32[1056]
  *                         launch 2   states ──▶ out
@@ -184,7 +184,7 @@ export function chooseReduction(
   const bytes = arrays.filter(({ role }) => role === "input").map(({ dtype }) => dtype.bits / 8);
   const last = axes.length - 1;
   const isReduced = axes[last]?.reduced === true;
-  const words = (bytesOfColumns / Math.max(...bytes)) * (stateBits(reducer) / 32);
+  const words = (bytesOfColumns / Math.max(...bytes)) * (rngBitGenerator(reducer) / 32);
   const inFlight = isReduced || words > wordsOfStates ? bytesOfRows : bytesOfColumns;
   const each = Math.max(widestAccess / Math.min(...bytes), inFlight / Math.max(...bytes), 1);
   const span = each * threadsPerBlock;
@@ -212,6 +212,6 @@ export function chooseReduction(
 }
 
 /** Bits of the state of an element. */
-function stateBits({ state }: Pick<Reducer, "state">): number {
+function rngBitGenerator({ state }: Pick<Reducer, "state">): number {
   return Object.values(state).reduce((sum, { dtype }) => sum + dtype.bits, 0);
 }

@@ -1,6 +1,6 @@
 /**
- * The kernel of a reduction over any axes. A block has a window of two axes, goes through all reduced ones, and merges
- * what it meets in place; only at its end threads talk to each other:
+ * The kernel of a reduction over any axes. A block has a window of two axes, loops over all reduced ones and accumulates element by element;
+ * threads exchange values at the end only:
  *
  *   sum over columns, [m, n] → [m]     window 4 × 2048   grid over m     loop over n       collapse along columns
  *   sum over rows,    [m, n] → [n]     window 32 × 256   grid over n     loop over m       collapse along rows
@@ -227,7 +227,7 @@ class ReduceBody {
     return iota(dtypes.i32, shape, { axis: place }).add(start as Scalar<"i32">);
   }
 
-  /** What was lifted from beyond the end of a reduced axis is nothing. */
+  /** Masks states beyond the end of a reduced axis with the identity. */
   #within(lifted: ReduceTiles, starts: readonly Index[]): ReduceTiles {
     const { form, reduced, exact } = this.#shape;
     let result = lifted;

@@ -1,15 +1,15 @@
 /**
- * `reduceWith`: a reduction by a function of one's own, over any axes of arrays with any strides. What is combined is a state of
- * one or more numbers, made of each element by `load`, and made into results by `finish`:
+ * `reduceWith`: a reduction with a user-defined operator, over any axes of arrays with any strides. The operator combines states of one or
+ * more numbers, which `load` makes of each element and `finish` makes into results:
  *
  *   logsumexp     load (x, 1)              combine (m = max, s = s₀·exp(m₀ − m) + s₁·exp(m₁ − m))     finish m + log s
  *   mean and      load (1, x, 0)           combine counts, means and squares (Chan)                  finish mean, m2 / count
  *   deviation
  *   nearest one   load (distance, index)   combine the less, of equal ones the first                 finish both
  *
- * Blocks combine what lies in one place of their windows first, and lanes at the end, so that neighbours do not meet in their
- * order: the function has to be associative and commutative. The order is the same whenever sizes and processors are, so that
- * results repeat bit for bit.
+ * Blocks accumulate element by element over their windows and combine threads at the end, so elements are not combined in order: the
+ * operator must be associative and commutative. The order depends on the sizes and the number of processors alone, so results repeat
+ * bit for bit.
  */
 import type { HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
@@ -73,7 +73,7 @@ const fields = {
   finish: "function",
 } as const;
 
-/** Elements combined over axes by a function of one's own, which is associative and commutative. */
+/** Reduces axes with a user-defined operator, which is associative and commutative. */
 export function reduceWith<
   const Inputs extends ReduceInputs,
   State extends ReduceTiles,

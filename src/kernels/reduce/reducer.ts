@@ -1,6 +1,6 @@
 /**
- * What a reduction computes, apart from which axes it goes along. Elements are lifted into a state, states are merged
- * element by element while a block goes through its part, and collapsed across lanes at the end:
+ * What a reduction computes, independent of its axes. Elements are lifted into states, states are merged element by element while a
+ * block loops over its share, and collapsed across threads at the end:
  *
  *   sum       lift x            merge a + b                      collapse sum
  *   argmax    lift (x, index)   merge the greater, then first    collapse the greatest, and of its indices the least
@@ -22,17 +22,17 @@ export interface StatePart {
 }
 
 /**
- * How a lane goes through neighbouring elements of the only reduced axis, a run of them at a time, where that is less work than
- * states of single elements. Tiles of runs are [lanes, elements of each], and what belongs to a lane is [lanes, 1].
+ * How a thread reduces neighbouring elements of the only reduced axis, a vector at a time, where that is cheaper than a state for each element.
+ * Tiles of vectors are [threads, elements of a thread], per-thread values [threads, 1].
  */
-export interface RunReducer {
-  /** What a lane keeps: a number of its own, or one for each element of a run. */
+export interface VectorReducer {
+  /** What a thread keeps: one number, or one for each element of a vector. */
   readonly kept: { readonly [name: string]: StatePart & { readonly per: "lane" | "element" } };
   /** What stands for elements beyond the end. */
   readonly beyond: HostValue;
   /** What is kept after a run, which is the step-th of the axis. */
   readonly merge: (kept: ReduceTiles, tiles: ReduceTiles, step: Scalar<"i32">) => ReduceTiles;
-  /** The state of each lane; `position` is where an element of the step-th run lies, of each lane its own. */
+  /** The state of each thread; `position` gives the position of an element of its vector in a step. */
   readonly state: (
     kept: ReduceTiles,
     position: (step: Tile<"i32">, element: Tile<"i32">) => Tile<"i32">,
@@ -40,7 +40,7 @@ export interface RunReducer {
 }
 
 export interface Reducer {
-  readonly runs?: RunReducer;
+  readonly runs?: VectorReducer;
   readonly state: { readonly [name: string]: StatePart };
   /** The state of single elements; `index` is the position of each along the reduced axis, where there is one. */
   readonly lift: (tiles: ReduceTiles, index: () => Tile<"i32">) => ReduceTiles;

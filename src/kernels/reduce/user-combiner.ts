@@ -1,6 +1,6 @@
 /**
- * Reductions and scans by functions of one's own: what the functions give, found by tracing them on small tiles, and states
- * combined along an axis.
+ * User-defined operators of reductions and scans: their states and results, found by tracing them on small tiles, and how states are combined
+ * along an axis.
  *
  *   load ({ x }) ──▶ state ──combine──▶ state ──finish──▶ results
  */
@@ -17,7 +17,7 @@ import { givenArray, refused } from "../support/arguments.ts";
 import type { ReduceInputs } from "./reduce.ts";
 import type { ReduceTiles, StatePart } from "./reducer.ts";
 
-/** What a user gives, without the types of its tiles. */
+/** The functions of the user, without the types of their tiles. */
 export interface UserCombiner {
   readonly inputs: ReduceInputs;
   readonly load: (tiles: ReduceTiles) => ReduceTiles;

@@ -1,6 +1,6 @@
 /**
- * A window of a reduction as threads have it: each several stretches of one row, as wide as memory is accessed. What is reduced within
- * a thread costs no exchange with others:
+ * The layout of a reduction's window over threads: each has several vectors of one row, as wide as memory is accessed, and reduces them
+ * without exchange with other threads:
  *
  *   1 row of 4096 bf16      thread 0    0 … 7    1024 … 1031    2048 … 2055    3072 … 3079
  *                           thread 1    8 … 15   1032 … 1039    …

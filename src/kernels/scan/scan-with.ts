@@ -85,7 +85,7 @@ export const scanNames = new RegExp(
   "u",
 );
 
-/** Every element combined with all before it, by a function of one's own, which is associative. */
+/** An inclusive scan with a user-defined associative operator. */
 export function scanWith<
   const Inputs extends ReduceInputs,
   State extends ReduceTiles,

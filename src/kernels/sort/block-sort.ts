@@ -4,7 +4,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { tensor, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
 import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
-import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
+import { greatestKey, keyFormat, keysOf, numbersOf } from "./sortable-keys.ts";
 
 /** Elements that a block sorts. */
 export const mostInBlock = 4096;

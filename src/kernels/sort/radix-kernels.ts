@@ -17,7 +17,7 @@ import {
   zeros,
 } from "../../lang/index.ts";
 import type { KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
-import { keysOf } from "./order-key.ts";
+import { keysOf } from "./sortable-keys.ts";
 import { digitBits, digits } from "./radix-rank.ts";
 import { totalsRow } from "./decoupled-look-back.ts";
 

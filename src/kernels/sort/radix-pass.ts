@@ -23,7 +23,7 @@ import {
   zeros,
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
-import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
+import { greatestKey, keyFormat, keysOf, numbersOf } from "./sortable-keys.ts";
 import { digitOf, length, passesOf, rows, tileKeys } from "./radix-kernels.ts";
 import type { RadixForm } from "./radix-kernels.ts";
 import { bitNames, digitBits, digits, rankDigits } from "./radix-rank.ts";

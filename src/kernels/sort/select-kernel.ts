@@ -29,7 +29,7 @@ import {
 } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
-import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
+import { greatestKey, keyFormat, keysOf, numbersOf } from "./sortable-keys.ts";
 import { bitNames } from "./radix-rank.ts";
 
 const { i32 } = dtypes;

@@ -28,7 +28,7 @@ import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { tensor, dim, kernel } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
-import { keyFormat, keysOf, numbersOf } from "./order-key.ts";
+import { keyFormat, keysOf, numbersOf } from "./sortable-keys.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { argsort, sort } from "./sort.ts";

@@ -31,8 +31,8 @@ import {
 } from "../support/arguments.ts";
 import type { Fields, GivenArray } from "../support/arguments.ts";
 import { alignment, powerOfTwoFrom } from "../support/sizes.ts";
-import { AxisRows } from "./axis-rows.ts";
-import { requireKeys } from "./order-key.ts";
+import { PermutedRows } from "./permuted-rows.ts";
+import { requireKeys } from "./sortable-keys.ts";
 import { countDigitsKernel, passesOf, stateShape, tileKeys } from "./radix-kernels.ts";
 import type { RadixConfiguration, RadixForm } from "./radix-kernels.ts";
 import { radixPassKernel } from "./radix-pass.ts";
@@ -261,7 +261,7 @@ interface RowNames {
 
 function planOrder(order: Order, dimensions: { readonly [name: string]: number }, target: Target) {
   const { x, axis, writesKeys, writesIndices, returnsIndices } = order;
-  const along = new AxisRows(x, axis, dimensions);
+  const along = new PermutedRows(x, axis, dimensions);
   const { outer, length, inner, rows, isDirect } = along;
   if (length > mostKeys)
     throw refused(

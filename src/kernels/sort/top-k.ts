@@ -20,15 +20,15 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { casting, widened } from "../elementwise/widened.ts";
+import { casting, widened } from "../elementwise/four-bit-formats.ts";
 import { slice } from "../movement/strided-copies.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
 import { givenArray, givenAxis, refused, requireFields } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
 import { alignment, laidOut } from "../support/sizes.ts";
-import { AxisRows } from "./axis-rows.ts";
-import { requireKeys } from "./order-key.ts";
+import { PermutedRows } from "./permuted-rows.ts";
+import { requireKeys } from "./sortable-keys.ts";
 import { choosePiece, mostSelected, selectKernel } from "./select-kernel.ts";
 import { chooseBlockSort, sortRowsKernel } from "./block-sort.ts";
 import { requirePayloads, sort } from "./sort.ts";
@@ -186,7 +186,7 @@ function planTopK(
   target: Target,
 ): Planned<TopKConfiguration> {
   const { x, axis, k, payloads, location } = wanted;
-  const along = new AxisRows(x, axis, dimensions);
+  const along = new PermutedRows(x, axis, dimensions);
   const { outer, length, inner, rows, isDirect } = along;
   if (length < k)
     throw refused(

@@ -26,7 +26,7 @@ import type { Step } from "../support/compose.ts";
 import { givenArray, refused, requireFields, requireRows } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
 import { laidOut, threadsPerBlock } from "../support/sizes.ts";
-import { requireKeys } from "./order-key.ts";
+import { requireKeys } from "./sortable-keys.ts";
 import { mostKeys } from "./decoupled-look-back.ts";
 import { sort } from "./sort.ts";
 

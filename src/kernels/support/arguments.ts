@@ -1,4 +1,4 @@
-/** What functions of the library are given: formats or arrays, axes, and the refusal of everything else. */
+/** Validation of the arguments of library functions: formats or arrays, axes, options; everything else is refused. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { sameSize, shapeText } from "../../ir/size.ts";

@@ -1,6 +1,6 @@
 /**
- * Functions of users that are given an array piece by piece, such as epilogues and scores. How large pieces are is the plan's decision, so what
- * such a function makes of an element may depend on that element alone, and on what is given beside it:
+ * User functions on tiles of an array, such as epilogues and score functions. The plan decides the shape of the tiles, so the result for an element
+ * may depend on that element and on the other arguments at its position alone:
  *
  *   sums.sub(sums.max({ axis: 1, keepDims: true }))      the greatest of 64, 128 or 256 columns, and other numbers for every configuration
  *   flip(sums, { axis: 1 })                              elements of 64, 128 or 256 columns, turned around
@@ -8,7 +8,7 @@
  *   sums.mul(1 / sums.shape[1])                          64, 128 or 256 (`size-independence.ts`)
  *   bias.reshape([columns, 1])                           the bias of a column for a row, where pieces are square
  *
- * Which operations do that is said with them, in the op table.
+ * The op table says which ops mix elements.
  */
 import { opName } from "../../ir/op-names.ts";
 import { mixingOp } from "../../ir/traits.ts";

@@ -1,6 +1,6 @@
 /**
- * The axes that an operation goes over, as few as there can be. Axes of one element go, axes are ordered as
- * the first result lies in memory, and neighbours that every array goes through evenly become one:
+ * Collapses the axes of an operation. Axes of extent 1 are dropped, axes are ordered by the memory order of the first result, and neighbouring axes are
+ * merged where every array is contiguous across them:
  *
  *   out f32[64, 128, 32], x f32[64, 128, 32], bias f32[32]
  *

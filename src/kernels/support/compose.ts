@@ -1,6 +1,6 @@
 /**
- * Operations as the steps of another one. A step's arrays are arguments or scratch of the whole under other names, and its
- * own scratch becomes scratch of the whole:
+ * Composes operations into one. The arrays of a step are arguments or scratch of the whole under other names, and its own scratch becomes
+ * scratch of the whole:
  *
  *   sort along axis 0     step 0   permute   x ──▶ rows         step 1   …   rows ──▶ sorted         step 2   permute   sorted ──▶ out
  */

@@ -1,6 +1,6 @@
 /**
- * Names that users give arrays of operations, where kernels have things of their own: axes of the grid, buffers, threads, scratch. An array whose
- * name such a thing has is called otherwise inside, so that any name can be given:
+ * Reserved names: kernels use names for grid axes, buffers, program threads and scratch. An array of the user with such a name is renamed inside the
+ * kernel, so that users may choose any name:
  *
  *   map({ block0: f32 }, ({ block0 }) => ({ out: block0.neg() }))
  *
@@ -21,7 +21,7 @@ export class ReservedNames {
   readonly #inner: ReadonlyMap<string, string>;
   readonly #outer: ReadonlyMap<string, string>;
 
-  /** What the names of scratch get that the user's arrays have. */
+  /** The prefix of renamed arrays, and of scratch whose name a user's array has. */
   readonly #prefix: string;
 
   private constructor(changed: readonly string[], prefix: string) {
@@ -30,7 +30,7 @@ export class ReservedNames {
     this.#outer = new Map(changed.map((name) => [prefix + name, name]));
   }
 
-  /** Undefined where all names can stay. */
+  /** Undefined if no name is reserved. */
   static of(given: readonly string[], taken: RegExp): ReservedNames | undefined {
     // Every object has a constructor, so that a record would seem to have one before it is given.
     const changed = given.filter((name) => taken.test(name) || name in Object.prototype);
@@ -55,7 +55,7 @@ export class ReservedNames {
     return renamed(record, (name) => this.#outerName(name));
   }
 
-  /** What a function of the user's makes of tiles, or of several records of them. */
+  /** Wraps a function of the user, so that it sees its own names. */
   around(
     compute: (...tiles: readonly Named<never>[]) => unknown,
   ): (...tiles: readonly Named<never>[]) => unknown {
@@ -65,7 +65,7 @@ export class ReservedNames {
     };
   }
 
-  /** The operation under the names that were given. */
+  /** The operation under the user's names. */
   operation(inner: Operation): Operation {
     const { name, inputs, outputs, inouts, choices } = inner;
     return operation({

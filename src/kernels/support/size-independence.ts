@@ -1,10 +1,9 @@
 /**
- * Functions of users that look at how large a piece is. Nothing of that is recorded, only the number that came of it:
+ * Rejects user functions whose results depend on the shape of the tiles they are traced with. A trace records such a number as a constant:
  *
  *   column.lt(row.shape[0])      columns below 64, 128 or 192, by how many rows the plan gives a tile
  *
- * So a function is tried on pieces of two sizes, once, and has to record the same ops on the same values with the same numbers; shapes alone may
- * differ.
+ * A function is therefore traced on tiles of two sizes, once. Both traces must have the same ops, operands and constants; only shapes may differ.
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Value } from "../../ir/node.ts";

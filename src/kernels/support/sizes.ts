@@ -1,6 +1,6 @@
 /**
- * Sizes that kernels of the library are made for. What powers of two a size is a multiple of is known when an
- * operation is planned, and kernels are made for it, so that memory is accessed as widely as the sizes allow:
+ * Sizes that kernels are specialized for. The power of two that divides a size is known when an operation is planned, and kernels are
+ * specialized for it, so that memory accesses are as wide as the sizes allow:
  *
  *   columns = 4096   dim("columns", { multipleOf: 16 })        columns = 1001   dim("columns")
  */

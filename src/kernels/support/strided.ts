@@ -1,6 +1,6 @@
 /**
- * Arrays of a kernel over collapsed axes: each with the axes along which it does not repeat, as far apart as they lie.
- * Extents and strides are dimensions of the kernel, so that one kernel serves all launches alike:
+ * Arrays of a kernel over collapsed axes: each with the axes along which it is not broadcast, and their strides. Extents and strides are
+ * dimensions of the kernel, so that one kernel serves all such launches:
  *
  *   axes [m, n], x by rows, bias [n]      x: tensor(f32, [extent0, extent1], { strides: [stride0_0, 1] })
  *                                         bias: tensor(f32, [extent1], { strides: [1] })

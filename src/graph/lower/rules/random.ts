@@ -5,7 +5,7 @@
 import { u64 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Operation } from "../../../device/operation.ts";
-import { stateBits } from "../../../kernels/random/state-bits.ts";
+import { rngBitGenerator } from "../../../kernels/random/rng-bit-generator.ts";
 import { joinedWords, philoxHashes, threefry2x32, wordsOf } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
@@ -163,7 +163,7 @@ const operations = new Map<string, Operation>();
 /** One operation for all states and elements of a kind, whatever the sizes: their kernels are shared. */
 function operationOf(stateWords: 2 | 3, dtype: DType): Operation {
   const key = `${stateWords} ${dtype.name}`;
-  const made = operations.get(key) ?? stateBits(stateWords, dtype);
+  const made = operations.get(key) ?? rngBitGenerator(stateWords, dtype);
   operations.set(key, made);
   return made;
 }

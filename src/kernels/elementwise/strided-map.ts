@@ -1,6 +1,6 @@
 /**
- * An elementwise launch over arrays that lie anywhere: each has strides along the axes that are gone through, and begins
- * at some element of its argument. Copies of parts, and functions of the two halves of rows, are such launches:
+ * An elementwise launch over strided views: each array has an offset into its argument and a stride along every axis. Copies of slices and functions
+ * of the two halves of rows are such launches:
  *
  *   gated    x f32[m, 2n]     gate: strides [2n, 1], from 0      up: strides [2n, 1], from n      out: strides [n, 1]
  *   slice    x f32[m, n]      x: strides [n, 2], from n + 3      out: by rows
@@ -15,7 +15,7 @@ import type { StridedAxis } from "../support/strided.ts";
 import { chooseWindow, mapKernel } from "./map-kernel.ts";
 import type { MapBody, MapConfiguration, MappedArray } from "./map-kernel.ts";
 
-export interface PlacedArray extends MappedArray {
+export interface StridedArray extends MappedArray {
   /** The argument of the operation that the parameter is given. */
   readonly argument: string;
   /** Along every axis that is gone through; 0 where the array repeats. */
@@ -24,16 +24,16 @@ export interface PlacedArray extends MappedArray {
   readonly offset: number;
 }
 
-export interface PlacedMap {
+export interface StridedMap {
   readonly name: string;
-  /** The first of them, a result, decides in which order elements are gone through. */
-  readonly arrays: readonly PlacedArray[];
+  /** The first of them, a result, decides the order of axes. */
+  readonly arrays: readonly StridedArray[];
   readonly scalars: { readonly [name: string]: ScalarSpec };
   readonly extents: readonly number[];
   readonly body: MapBody;
   /**
-   * Whether the length of rows, and how often arrays repeat within the first axis, are part of the kernel: sizes of a model, which all
-   * launches share. Blocks then find their place without a division.
+   * Whether the length of rows and the repeats of arrays within the first axis are constants of the kernel: sizes of a model, which all
+   * launches share. Blocks then compute their offsets without a division.
    */
   readonly isFixed?: boolean;
 }
@@ -46,8 +46,8 @@ function fixedAxes(axes: readonly StridedAxis[]): readonly number[] {
 }
 
 /** The launch, or none where there are no elements. */
-export function planPlaced(
-  { name, arrays, scalars, extents, body, isFixed = false }: PlacedMap,
+export function planStridedMap(
+  { name, arrays, scalars, extents, body, isFixed = false }: StridedMap,
   kernels: Map<string, KernelDefinition>,
   target: Target,
 ): Planned<MapConfiguration> {

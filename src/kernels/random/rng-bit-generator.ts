@@ -1,6 +1,6 @@
 /**
- * XLA's `rng_bit_generator` by Philox, of elements of 32 bits: from a state of 64-bit words, a key and a counter of one word or two, the state
- * after and the bits. It is what keys of `rbg` draw, for programs that hold the state themselves.
+ * XLA's `rng_bit_generator` with Philox, for elements of 32 bits: from a state of 64-bit words, a key and a counter of one or two words, it computes the
+ * bits and the next state. Keys of `rbg` draw the same bits.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -20,22 +20,22 @@ import {
 } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
-import { spanFor } from "./spans.ts";
+import { elementsPerBlock } from "./elements-per-block.ts";
 
 const { u64 } = dtypes;
 
 /** Elements that a lane draws at most. */
-const perLane = 16;
+const perThread = 16;
 
 /** Inputs { state }, outputs { after, bits }: of n elements, whose number is given with the launch. */
-export function stateBits(stateWords: 2 | 3, dtype: DType): Operation {
+export function rngBitGenerator(stateWords: 2 | 3, dtype: DType): Operation {
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name: "random_state_bits",
     inputs: { state: tensor(u64, [stateWords]) },
     outputs: { after: tensor(u64, [stateWords]), bits: tensor(dtype, [dim("n")]) },
     plan: ({ n: count = 0 }, target) => {
-      const span = spanFor(count, target.processors, perLane);
+      const span = elementsPerBlock(count, target.processors, perThread);
       const configuration = { span };
       const source = "heuristic" as const;
       return {

@@ -1,6 +1,6 @@
 /**
- * Functions of the two halves of rows: gated layers, whose gate and value are one product's columns, and rotary embeddings,
- * which turn pairs of columns. Halves are read where they lie, each element once.
+ * Functions of the two halves of rows: gated layers (SwiGLU, GeGLU), whose gate and value are columns of one product, and rotary embeddings,
+ * which rotate pairs of columns. Halves are read in place, each element once.
  *
  *   gated     out[j] = activation(x[j]) · x[n + j]
  *   rotary    out[j] = x[j] cos[j] − x[h + j] sin[j]        out[h + j] = x[h + j] cos[j] + x[j] sin[j]
@@ -30,7 +30,7 @@ import { laidOut } from "../support/sizes.ts";
 import { activations } from "./activations.ts";
 import type { Activation } from "./activations.ts";
 import type { MapConfiguration } from "./map-kernel.ts";
-import { planPlaced } from "./placed-map.ts";
+import { planStridedMap } from "./strided-map.ts";
 import { tracedResults } from "./traced-results.ts";
 
 /** What `gated` is made for. */
@@ -86,7 +86,7 @@ export function gated<X extends FloatName>(spec: GatedSpec<X>): GatedOperation<X
       ];
       const { shape: extents } = made;
       const problem = { name: "gated", arrays, scalars: {}, extents, body, isFixed: true };
-      return planPlaced(problem, kernels, target);
+      return planStridedMap(problem, kernels, target);
     },
   }) as unknown as GatedOperation<X>;
 }
@@ -153,7 +153,7 @@ export type RotaryOperation<S extends RotarySpec<FloatName>> = Operation<
   MapConfiguration
 >;
 
-/** Pairs of columns turned by the angles of their position. Its gradient is itself with −sin. */
+/** Rotates pairs of columns by the angles of their position. Its gradient is itself with −sin. */
 export function rotary<const S extends RotarySpec<FloatName>>(spec: S): RotaryOperation<S> {
   const location = captureLocation();
   requireFields(
@@ -222,7 +222,7 @@ export function rotary<const S extends RotarySpec<FloatName>>(spec: S): RotaryOp
       ];
       const body = turned(x.dtype, compute);
       const problem = { name: "rotary", arrays, scalars: {}, extents, body, isFixed: true };
-      return planPlaced(problem, kernels, target);
+      return planStridedMap(problem, kernels, target);
     },
   }) as unknown as RotaryOperation<S>;
 }

@@ -1,8 +1,8 @@
 /**
- * Chance among things: orders of n of them, and one of each row by its logits. Both are JAX's for the same key, of either generator.
+ * Random permutations, and samples of categorical distributions. Both equal JAX's for the same key, with either generator.
  *
- *   permutation    numbers in the order of random bits; again with other bits where n is so large that equal bits would show
- *   categorical    the place of the greatest logit, after a number of the Gumbel distribution is added to each
+ *   permutation    integers sorted by random bits; repeated with other bits where n is so large that ties would bias it
+ *   categorical    the argmax of logits plus Gumbel noise
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DTypeName, FloatName } from "../../formats/dtype.ts";
@@ -179,7 +179,7 @@ export type CategoricalOperation<X extends DTypeName> = Operation<
 /** Elements of a row that a block has at a time. */
 const mostColumns = 8 * threadsPerBlock;
 
-/** A place in each row, with the probabilities of a softmax of its logits. */
+/** Samples an index of each row, with the probabilities of a softmax of its logits. */
 export function categorical<X extends FloatName>(
   spec: CategoricalSpec<X>,
 ): CategoricalOperation<X> {

@@ -1,4 +1,4 @@
-/** How elements are combined: by which function, from which start, and in which format. */
+/** The built-in combiners of reductions and scans: function, identity and format. */
 import { dtypes, isInteger } from "../../formats/dtype.ts";
 import type { DType, HostValue } from "../../formats/dtype.ts";
 import type { Tile } from "../../lang/index.ts";

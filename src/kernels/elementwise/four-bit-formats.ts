@@ -1,6 +1,6 @@
 /**
- * Numbers of 4 bits as numbers of 8 on the way. Two of them share a byte, and no lane can store one alone, so operations whose blocks or
- * lanes come apart within a byte work on wider copies: the formats of 8 bits that have all their numbers.
+ * Formats of 4 bits, widened to 8 bits. Two elements share a byte, and no thread can store one alone, so operations whose blocks or threads
+ * divide a byte work on copies in a format of 8 bits that represents all their numbers.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";

@@ -7,7 +7,7 @@ import { tensor, dim } from "../../lang/index.ts";
 import { compileAhead } from "../../lower/compile-ahead.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
-import { gated, rotary } from "./halves.ts";
+import { gated, rotary } from "./gated-rotary.ts";
 
 const [s, h, d, n] = [dim("s"), dim("h"), dim("d", { multipleOf: 2 }), dim("n")];
 

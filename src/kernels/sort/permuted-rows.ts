@@ -11,7 +11,7 @@ import { permute } from "../movement/strided-copies.ts";
 import type { Step } from "../support/compose.ts";
 import { laidOut } from "../support/sizes.ts";
 
-export class AxisRows {
+export class PermutedRows {
   /** Elements before the axis, along it, and behind it. */
   readonly outer: number;
   readonly length: number;
