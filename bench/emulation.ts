@@ -84,7 +84,7 @@ function arithmeticBenchmark(checks: boolean, perSecond: number): Benchmark {
     work: { amount, unit: "lane instruction" },
     target: (amount / perSecond) * 1000,
     run: () => {
-      const launch = { blocks: [1, 1, 1], lanes: [lanes, 1, 1], sharedBytes: 0 } as const;
+      const launch = { blocks: [1, 1, 1], threads: [lanes, 1, 1], sharedBytes: 0 } as const;
       emulate(module, { entry: "work", ...launch, parameters }, memory, {
         target: defaultTarget,
         checks,

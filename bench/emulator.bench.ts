@@ -60,7 +60,7 @@ describe.each([false, true])("checks: %s", (checks) => {
     const launch = {
       entry: "kernel",
       blocks: [4, 1, 1],
-      lanes: [256, 1, 1],
+      threads: [256, 1, 1],
       sharedBytes: 0,
       parameters: [],
     } as const;
@@ -105,7 +105,7 @@ describe("one array, checked", () => {
         const launch = {
           entry: "kernel",
           blocks: [4, 1, 1],
-          lanes: [256, 1, 1],
+          threads: [256, 1, 1],
           sharedBytes: 0,
           parameters: [new Uint8Array(BigUint64Array.of(BigInt(address)).buffer)],
         } as const;

@@ -48,7 +48,7 @@ function launchProbe(
   const launch = {
     entry,
     blocks: [blocks, 1, 1],
-    lanes: [probeLanes, 1, 1],
+    threads: [probeLanes, 1, 1],
     sharedBytes: 0,
     parameters: [result, ...addresses].map(addressBytes),
   } as const;

@@ -63,7 +63,7 @@ function emulated(limits: RunLimits, threads = 1): Promise<unknown> {
   const launch = {
     entry: "spin",
     blocks: [2, 1, 1],
-    lanes: [64, 1, 1],
+    threads: [64, 1, 1],
     sharedBytes: 0,
     parameters: [new Uint8Array(8)],
   } as const;
@@ -189,7 +189,7 @@ test.each(["simulator", "emulator"] as const)(
 
 describe("launches of tilewright/emulator", () => {
   const module = new Emulator().load(spinning);
-  const shape = { blocks: 1, lanes: 32, parameters: [0n] } as const;
+  const shape = { blocks: 1, threads: 32, parameters: [0n] } as const;
 
   test("take limits", async () => {
     const emulator = new Emulator();

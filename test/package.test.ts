@@ -343,7 +343,7 @@ describe("the packed package", () => {
       'const module = emulator.load(text, "sum.ptx");',
       "const x = emulator.upload(fromNumbers(f32, [256], new Array(256).fill(0.5)));",
       "const sums = emulator.allocate(f32, [1]);",
-      "const settings = { entry: 'block_sum', blocks: 1, lanes: 256, parameters: [x, sums, 256] };",
+      "const settings = { entry: 'block_sum', blocks: 1, threads: 256, parameters: [x, sums, 256] };",
       "const { findings } = emulator.launch(module, settings);",
       "console.log(findings.length, toNumbers(emulator.download(sums)).join());",
     ];

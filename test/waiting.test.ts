@@ -163,7 +163,7 @@ $end: ret;
       const module = emulator.load(text);
       const zero = { dtype: f32, shape: [1], data: new Float32Array(1) };
       const parameters = [emulator.upload(zero), emulator.upload(zero)];
-      const { counters } = emulator.launch(module, { blocks, lanes: 128, parameters, seed });
+      const { counters } = emulator.launch(module, { blocks, threads: 128, parameters, seed });
       return counters.warpInstructions;
     };
     expect(cost(512)).toBeLessThan(6 * cost(128));

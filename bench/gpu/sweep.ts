@@ -54,7 +54,7 @@ const entries = functions.map((fn) => {
   const executable = lower(traced, targets.sm_90a);
   writeFileSync(join(folder, `${fn}.ptx`), printPtx(executable.module));
   const parameters = executable.parameters.map((each) => each.kind);
-  const { entry, lanes, sharedBytes } = executable;
+  const { entry, threadsPerBlock: lanes, sharedBytes } = executable;
   return {
     fn,
     entry,

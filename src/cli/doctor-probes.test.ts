@@ -41,7 +41,7 @@ const gpu: Gpu = {
   processors: 132,
   sharedMemoryPerBlock: 232448,
   sharedMemoryPerProcessor: 233472,
-  lanesPerProcessor: 2048,
+  threadsPerProcessor: 2048,
   blocksPerProcessor: 32,
   memoryPools: true,
   driverVersion: 12080,

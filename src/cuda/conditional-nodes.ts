@@ -105,7 +105,7 @@ export class ConditionalNodes {
     const memory = driver.allocateHost(values + 8 * 5);
     try {
       const view = dataView(memory);
-      const form = { blocks: [1, 1, 1], lanes: [1, 1, 1], sharedBytes: 0, cluster: 1 } as const;
+      const form = { blocks: [1, 1, 1], threads: [1, 1, 1], sharedBytes: 0, cluster: 1 } as const;
       writeConfiguration(view, memory.address, form);
       writeAddress(view, 32, stream);
       [node, BigInt(address), BigInt(isBool), BigInt(wanted), BigInt(last)].forEach((value, at) => {

@@ -193,7 +193,7 @@ export class CudaContext {
       processors: attribute("processors"),
       sharedMemoryPerBlock: attribute("sharedMemoryPerBlock"),
       sharedMemoryPerProcessor: attribute("sharedMemoryPerProcessor"),
-      lanesPerProcessor: attribute("lanesPerProcessor"),
+      threadsPerProcessor: attribute("threadsPerProcessor"),
       blocksPerProcessor: attribute("blocksPerProcessor"),
       memoryPools: attribute("memoryPools") !== 0,
     };

@@ -12,7 +12,7 @@ import type { Entry, EntryParameter } from "../emulator/api/module.ts";
 import type { PtxType } from "../ptx/module.ts";
 
 const magic = 0x464c457f;
-const attributes = { requiredLanes: 0x10, mostLanes: 0x05, parameter: 0x17 } as const;
+const attributes = { requiredThreads: 0x10, maxThreads: 0x05, parameter: 0x17 } as const;
 /** The form of an attribute whose value has a length; all others lie in four bytes. */
 const sizedForm = 0x04;
 const informationPrefix = ".nv.info.";
@@ -90,8 +90,8 @@ function entryOf(name: string, view: DataView): Entry {
   return {
     name,
     parameters: [...parameters].sort(([left], [right]) => left - right).map(([, each]) => each),
-    requiredLanes: triples.get(attributes.requiredLanes),
-    mostLanes: triples.get(attributes.mostLanes),
+    requiredThreads: triples.get(attributes.requiredThreads),
+    maxThreads: triples.get(attributes.maxThreads),
     requiredCluster: undefined,
   };
 }

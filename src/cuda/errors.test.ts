@@ -207,7 +207,7 @@ describe("targets of GPUs", () => {
     processors: 132,
     sharedMemoryPerBlock: 227 * 1024,
     sharedMemoryPerProcessor: 228 * 1024,
-    lanesPerProcessor: 2048,
+    threadsPerProcessor: 2048,
     blocksPerProcessor: 32,
     memoryPools: true,
     driverVersion: 13000,

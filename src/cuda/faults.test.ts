@@ -125,7 +125,7 @@ const scenarios: { readonly [name: string]: Scenario } = {
     const module = device.load(foreignPtx);
     const x = await device.upload(floats(1, 2, 3));
     const y = device.allocate(f32, [3]);
-    device.launch(module, { blocks: 1, lanes: 32, parameters: [x, 2, y, 3] });
+    device.launch(module, { blocks: 1, threads: 32, parameters: [x, 2, y, 3] });
     await device.download(y);
     module.dispose();
     x.dispose();

@@ -74,13 +74,13 @@ describe.each(["emulator", "gpu"] as const)("PTX on the %s", (name) => {
     const emulator = new Emulator();
     const x = emulator.upload(floats(1, 2, 3));
     const out = emulator.allocate(f32, [3]);
-    const form = { blocks: 1, lanes: 32 };
+    const form = { blocks: 1, threads: 32 };
     emulator.launch(emulator.load(scaledPtx), { ...form, parameters: [x, 2.5, out, 3] });
     const emulated = Array.from(emulator.download(out).data);
 
     const device = await openHere();
     const module = device.load(scaledPtx, "scaled.ptx");
-    expect(module.entry()).toMatchObject({ name: "scaled", mostLanes: [256, 1, 1] });
+    expect(module.entry()).toMatchObject({ name: "scaled", maxThreads: [256, 1, 1] });
     const [here, there] = [await device.upload(floats(1, 2, 3)), device.allocate(f32, [3])];
     device.launch(module, { ...form, parameters: [here, 2.5, there, 3] });
     expect(Array.from((await device.download(there)).data)).toEqual(emulated);
@@ -104,7 +104,7 @@ describe.each(["emulator", "gpu"] as const)("PTX on the %s", (name) => {
     const x = await device.upload(floats(1, 2, 3));
     const launch = (settings: object): TilewrightError =>
       failureOf(() => {
-        device.launch(module, { blocks: 1, lanes: 32, parameters: [x, 2, x, 3], ...settings });
+        device.launch(module, { blocks: 1, threads: 32, parameters: [x, 2, x, 3], ...settings });
       });
     expect(launch({ parameters: [x, 2] }).code).toBe("TW8003");
     expect(launch({ parameters: [x, x, x, 3] })).toMatchObject({
@@ -120,7 +120,7 @@ describe.each(["emulator", "gpu"] as const)("PTX on the %s", (name) => {
     expect(launch({ parameters: [foreign, 2, x, 3] }).code).toBe("TW4011");
     expect(
       failureOf(
-        () => other.load(scaledPtx).dispose() ?? other.launch(module, { blocks: 1, lanes: 1 }),
+        () => other.load(scaledPtx).dispose() ?? other.launch(module, { blocks: 1, threads: 1 }),
       ).code,
     ).toBe("TW4031");
     module.dispose();
@@ -137,7 +137,7 @@ describe("on the emulator", () => {
   test("findings fail the launch", async () => {
     const device = await open("emulator");
     const [x, y] = [device.allocate(f32, [4]), device.allocate(f32, [4])];
-    device.launch(device.load(scaledPtx), { blocks: 1, lanes: 32, parameters: [x, 2, y, 4] });
+    device.launch(device.load(scaledPtx), { blocks: 1, threads: 32, parameters: [x, 2, y, 4] });
     await expect(device.synchronize()).rejects.toMatchObject({ code: "TW8013" });
     x.dispose();
     y.dispose();
@@ -147,7 +147,7 @@ describe("on the emulator", () => {
   test("limits end an endless entry", async () => {
     const device = await open("emulator");
     const endless = ".version 8.0\n.target sm_90\n.address_size 64\n.entry e() { L: bra L; }";
-    device.launch(device.load(endless), { blocks: 1, lanes: 32, stepLimit: 1000 });
+    device.launch(device.load(endless), { blocks: 1, threads: 32, stepLimit: 1000 });
     await expect(device.synchronize()).rejects.toMatchObject({ code: "TW3022" });
     device.dispose();
   });
@@ -182,7 +182,7 @@ describe("on a GPU", () => {
     const structure = new Uint8Array(16).fill(7);
     device.launch(module, {
       blocks: [4, 2],
-      lanes: [64, 2, 1],
+      threads: [64, 2, 1],
       cluster: 2,
       sharedBytes: 1024,
       parameters: [structure, -3, -5n],
@@ -193,7 +193,7 @@ describe("on a GPU", () => {
       failureOf(() => {
         device.launch(module, {
           blocks: 1,
-          lanes: 32,
+          threads: 32,
           sharedBytes: 10 ** 6,
           parameters: [structure, 0, 0],
         });
@@ -201,7 +201,12 @@ describe("on a GPU", () => {
     ).toBe("TW4507");
     expect(
       failureOf(() => {
-        device.launch(module, { blocks: 1, lanes: 1, stepLimit: 5, parameters: [structure, 0, 0] });
+        device.launch(module, {
+          blocks: 1,
+          threads: 1,
+          stepLimit: 5,
+          parameters: [structure, 0, 0],
+        });
       }).code,
     ).toBe("TW4016");
   });
@@ -221,11 +226,11 @@ describe("on a GPU", () => {
     );
     const x = device.allocate(bf16, [64, 256]);
     const map = device.tensorMap(x, { box: [64, 8], swizzle: 128 });
-    device.launch(module, { blocks: 1, lanes: 32, parameters: [map] });
+    device.launch(module, { blocks: 1, threads: 32, parameters: [map] });
     const pixels = device.allocate(bf16, [2, 8, 8, 64]);
     const corners = { lower: [0, 0], upper: [-2, -2] };
     const columns = device.tensorMap(pixels, { box: [64, 32], corners });
-    device.launch(module, { blocks: 1, lanes: 32, parameters: [columns] });
+    device.launch(module, { blocks: 1, threads: 32, parameters: [columns] });
     await device.synchronize();
     expect(maps[0]).toMatchObject({
       dataType: 9,
@@ -238,7 +243,7 @@ describe("on a GPU", () => {
     const narrow = device.tensorMap(x, { box: [3, 8] });
     expect(
       failureOf(() => {
-        device.launch(module, { blocks: 1, lanes: 32, parameters: [narrow] });
+        device.launch(module, { blocks: 1, threads: 32, parameters: [narrow] });
       }).code,
     ).toBe("TW8050");
     x.dispose();
@@ -267,14 +272,14 @@ describe("on a GPU", () => {
         ["b64", 8],
         ["b32", 4],
       ]);
-      expect(scaled?.mostLanes).toEqual([256, 1, 1]);
+      expect(scaled?.maxThreads).toEqual([256, 1, 1]);
       const second = entries.find(({ name }) => name === "second");
       expect(second?.parameters.map(({ count, bytes }) => [count, bytes])).toEqual([
         [128, 128],
         [undefined, 1],
         [24, 24],
       ]);
-      expect(second?.requiredLanes).toEqual([128, 1, 1]);
+      expect(second?.requiredThreads).toEqual([128, 1, 1]);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -159,7 +159,7 @@ export class CudaCode implements CodeBackend<CudaAllocation> {
   }
 
   #failure(
-    { entry, blocks, lanes, cluster, sharedBytes }: CodeLaunch<CudaAllocation>,
+    { entry, blocks, threads, cluster, sharedBytes }: CodeLaunch<CudaAllocation>,
     location: Location,
     result: number,
     call: "cuFuncSetAttribute" | "cuLaunchKernelEx",
@@ -167,7 +167,7 @@ export class CudaCode implements CodeBackend<CudaAllocation> {
     if (!resourceResults.has(result))
       return this.#host.context.failure(result, call, `launch ${entry}`);
     const needs = [
-      `${blocks.join(" × ")} blocks of ${lanes.join(" × ")} threads`,
+      `${blocks.join(" × ")} blocks of ${threads.join(" × ")} threads`,
       `${sharedBytes} bytes of dynamic shared memory`,
       ...(cluster > 1 ? [`clusters of ${cluster} blocks`] : []),
     ];

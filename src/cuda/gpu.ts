@@ -24,7 +24,7 @@ export interface Gpu {
   readonly processors: number;
   readonly sharedMemoryPerBlock: number;
   readonly sharedMemoryPerProcessor: number;
-  readonly lanesPerProcessor: number;
+  readonly threadsPerProcessor: number;
   readonly blocksPerProcessor: number;
   readonly memoryPools: boolean;
   /** As cuDriverGetVersion has it: 12080 is CUDA 12.8. */
@@ -34,7 +34,7 @@ export interface Gpu {
 /** Numbers of CUdevice_attribute. */
 export const gpuAttributes = {
   processors: 16,
-  lanesPerProcessor: 39,
+  threadsPerProcessor: 39,
   major: 75,
   minor: 76,
   sharedMemoryPerProcessor: 81,
@@ -62,12 +62,12 @@ export function targetForGpu(gpu: Gpu): Target {
   const own = `${gpu.major}.${gpu.minor}`;
   const known = targets[targetNames.find((name) => capabilities[name] === own) ?? "sm_80"];
   const { processors, sharedMemoryPerBlock, sharedMemoryPerProcessor } = gpu;
-  const { lanesPerProcessor, blocksPerProcessor } = gpu;
+  const { threadsPerProcessor: threadsPerProcessor, blocksPerProcessor } = gpu;
   const limits = {
     processors,
     sharedMemoryPerBlock,
     sharedMemoryPerProcessor,
-    lanesPerProcessor,
+    threadsPerProcessor,
     blocksPerProcessor,
   };
   const same = Object.entries(limits).every(

@@ -59,8 +59,8 @@ export class LaunchBlock {
     this.#offsets = offsets;
     this.#memory = context.driver.allocateHost(bytes);
     this.#view = dataView(this.#memory);
-    const { lanes, cluster, sharedBytes } = program.plan;
-    const form = { blocks: [0, 1, 1], lanes: [lanes, 1, 1], cluster, sharedBytes } as const;
+    const { threadsPerBlock: threads, cluster, sharedBytes } = program.plan;
+    const form = { blocks: [0, 1, 1], threads: [threads, 1, 1], cluster, sharedBytes } as const;
     const dependentLaunch = program.plan.dependentLaunch !== false;
     writeConfiguration(this.#view, this.#memory.address, { ...form, dependentLaunch });
     this.#attributes = this.#view.getUint32(attributeCountOffset, true);
@@ -150,7 +150,7 @@ export class LaunchBlock {
 /** The form of a launch, as the driver is told of it. */
 export interface LaunchConfiguration {
   readonly blocks: readonly [number, number, number];
-  readonly lanes: readonly [number, number, number];
+  readonly threads: readonly [number, number, number];
   readonly sharedBytes: number;
   /** Blocks of a cluster, along x. */
   readonly cluster: number;
@@ -162,12 +162,12 @@ export interface LaunchConfiguration {
 export function writeConfiguration(
   view: DataView,
   address: number,
-  { blocks, lanes, sharedBytes, cluster, dependentLaunch = false }: LaunchConfiguration,
+  { blocks, threads, sharedBytes, cluster, dependentLaunch = false }: LaunchConfiguration,
 ): void {
   const attributes: (readonly [number, number])[] = [];
   if (cluster > 1) attributes.push([clusterAttribute, cluster]);
   if (dependentLaunch) attributes.push([programmaticLaunchAttribute, 1]);
-  [...blocks, ...lanes, sharedBytes].forEach((value, position) => {
+  [...blocks, ...threads, sharedBytes].forEach((value, position) => {
     view.setUint32(4 * position, value, true);
   });
   writeAddress(view, 40, attributes.length === 0 ? 0 : address + attributesOffset);

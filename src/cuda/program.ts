@@ -98,7 +98,7 @@ export function launchFailure(
 
 function needsText({ plan, registers }: Program): string {
   const parts = [
-    `${plan.lanes} threads a block`,
+    `${plan.threadsPerBlock} threads a block`,
     `${registers} registers a thread`,
     `${plan.sharedBytes} bytes of shared memory`,
     ...(plan.cluster > 1 ? [`clusters of ${plan.cluster} blocks`] : []),

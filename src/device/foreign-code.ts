@@ -3,7 +3,7 @@
  * that what was emulated runs on a GPU.
  *
  *   const module = device.load(ptx);
- *   device.launch(module, { blocks: 4, lanes: 256, parameters: [x, out, n] });
+ *   device.launch(module, { blocks: 4, threads: 256, parameters: [x, out, n] });
  */
 import type { Entry } from "../emulator/api/module.ts";
 import { entryNamed } from "../emulator/api/module.ts";

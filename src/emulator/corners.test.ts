@@ -9,7 +9,7 @@ function perLane(body: string): readonly number[] {
     body: `mov.u32 %r0, %tid.x; mul.wide.u32 %d8, %r0, 4; add.s64 %d8, %d0, %d8;
       ${body} st.global.b32 [%d8], %r1; ret;`,
     arrays: [new Uint32Array(64)],
-    lanes: 64,
+    threads: 64,
   });
   expect(result.findings).toEqual([]);
   return [...(arrays[0] ?? [])];

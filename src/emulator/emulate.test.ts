@@ -55,7 +55,7 @@ describe("what cannot be run is said before anything runs", () => {
       code: "TW8003",
       found: "9999999999 bytes",
     });
-    expect(failure({ body: "ret;", lanes: 2048 }).code).toBe("TW8003");
+    expect(failure({ body: "ret;", threads: 2048 }).code).toBe("TW8003");
     expect(failure({ body: "ret;", blocks: 3, cluster: 2 }).code).toBe("TW8003");
   });
 });
@@ -98,7 +98,7 @@ describe("what stops a kernel", () => {
 describe("deadlocks name where each warp stands", () => {
   test("at barriers", () => {
     const body = `${lane} setp.lt.u32 %p0, %r0, 32; @%p0 bra $first; bar.sync 1, 64; ret; $first: bar.sync 2, 64; ret;`;
-    const error = failure({ body, lanes: 64 });
+    const error = failure({ body, threads: 64 });
     expect(error.code).toBe("TW8020");
     expect([error.summary, ...error.notes.map(({ message }) => message)].sort()).toEqual([
       "warp 0 of block 0 (all lanes) waits at bar.sync",
@@ -115,7 +115,7 @@ describe("deadlocks name where each warp stands", () => {
   test("not in long computations", () => {
     const body = `mov.b32 %r0, 0; $loop: add.s32 %r0, %r0, 1; setp.lt.u32 %p0, %r0, 300000; @%p0 bra $loop;
       st.global.b32 [%d0], %r0; ret;`;
-    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], lanes: 1 });
+    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], threads: 1 });
     expect(arrays[0]?.[0]).toBe(300000);
   });
 });
@@ -135,14 +135,14 @@ describe("checks", () => {
   test("memory that nobody wrote", () => {
     const body = `.shared .align 4 .b32 tile; ld.shared.b32 %r0, [tile]; add.s32 %r1, %r0, 1;
       st.global.b32 [%d0], %r1; ret;`;
-    const { code, notes } = failure({ body, lanes: 1 });
+    const { code, notes } = failure({ body, threads: 1 });
     expect([code, notes[0]?.message]).toEqual(["TW8013", "st.global.b32 depends on it by %r1"]);
   });
 
   test("undefined registers, at the store that takes them to shared memory", () => {
     const body = `.shared .align 4 .b32 tile; st.shared.b32 [tile], %r4; ld.shared.b32 %r5, [tile];
       st.global.b32 [%d0], %r5; ret;`;
-    const { code, summary } = failure({ body, lanes: 1 });
+    const { code, summary } = failure({ body, threads: 1 });
     expect([code, summary.split(",")[0]]).toEqual(["TW8012", "st.shared.b32 depends on %r4"]);
   });
 
@@ -155,7 +155,7 @@ describe("checks", () => {
         setp.gt.s32 %p2, %r4, 7; and.pred %p2, %p0, %p2; setp.lt.or.s32 %p3, %r4, 7, %p0;
         selp.b32 %r6, %r4, 3, %p1; selp.b32 %r7, 5, %r6, %p2; @!%p3 trap; st.global.b32 [%d0+4], %r7; ret;`,
       arrays: [new Uint32Array(2)],
-      lanes: 1,
+      threads: 1,
     });
     expect(result.findings).toEqual([]);
   });
@@ -169,21 +169,21 @@ describe("checks", () => {
   ])("undefined values that are seen: %s", (seen, code) => {
     const body = `.shared .align 4 .b8 tile[8]; mov.u32 %r3, tile; ld.shared.b32 %r1, [%r3];
       setp.eq.s32 %p0, %r1, 0; setp.eq.or.s32 %p1, %r3, 77, %p0; ${seen} $end: ret;`;
-    expect(failure({ body, lanes: 1 }).code).toBe(code);
+    expect(failure({ body, threads: 1 }).code).toBe(code);
   });
 
   test.each([0, 1, 2, 3])("races between warps, seed %i", (seed) => {
     const body = `.shared .align 4 .b8 tile[256]; ${lane} shl.b32 %r1, %r0, 2; mov.u32 %r2, tile; add.s32 %r1, %r1, %r2;
       st.shared.b32 [%r1], %r0; xor.b32 %r1, %r1, 128; ld.shared.b32 %r3, [%r1]; ret;`;
     const options = { seed };
-    expect(["TW8013", "TW8014"]).toContain(failure({ body, lanes: 64, options }).code);
+    expect(["TW8013", "TW8014"]).toContain(failure({ body, threads: 64, options }).code);
     const plain = "st.global.b32 [%d0], 1; ret;";
-    expect(failure({ body: plain, blocks: 2, lanes: 1, options }).code).toBe("TW8014");
+    expect(failure({ body: plain, blocks: 2, threads: 1, options }).code).toBe("TW8014");
   });
 
   test("bytes that only lie next to each other do not race", () => {
     const body = `${lane} mov.u32 %r1, %ctaid.x; cvt.u64.u32 %d9, %r1; add.s64 %d9, %d0, %d9; st.global.u8 [%d9], %r1; ret;`;
-    const { result } = runBlocks({ body, arrays: [new Uint32Array(1)], blocks: 4, lanes: 1 });
+    const { result } = runBlocks({ body, arrays: [new Uint32Array(1)], blocks: 4, threads: 1 });
     expect(result.findings).toEqual([]);
   });
 
@@ -192,9 +192,9 @@ describe("checks", () => {
       st.shared.b32 [tile+8], %r0; st.shared.b32 [tile+12], %r0; mov.u32 %r1, tile;
       cp.async.bulk.global.shared::cta.bulk_group [%d0], [%r1], 16;
       cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;`;
-    expect(failure({ body, lanes: 1 }).code).toBe("TW8015");
+    expect(failure({ body, threads: 1 }).code).toBe("TW8015");
     const fenced = body.replace("cp.async.bulk.global", "fence.proxy.async; cp.async.bulk.global");
-    const { result } = runBlocks({ body: fenced, arrays: [new Uint32Array(4)], lanes: 1 });
+    const { result } = runBlocks({ body: fenced, arrays: [new Uint32Array(4)], threads: 1 });
     expect(result.findings).toEqual([]);
   });
 

@@ -85,7 +85,7 @@ describe("shared memory", () => {
 
 test("an access beyond shared memory names the variable and what there is", () => {
   const module = parsePtx(text.replace("ret;", "ld.shared.b32 %r0, [%r1+32]; ret;"));
-  const launch = { entry: "k", blocks: [1, 1, 1], lanes: [1, 1, 1], parameters: [] } as const;
+  const launch = { entry: "k", blocks: [1, 1, 1], threads: [1, 1, 1], parameters: [] } as const;
   const options = { target: targets.sm_90a };
   const run = (sharedBytes: number): unknown =>
     emulate(module, { ...launch, sharedBytes }, new EmulatedMemory(), options);

@@ -133,8 +133,8 @@ function parameterMemory(program: Program, { parameters, entry }: EmulatedLaunch
 
 /** The directives of the entry and the limits of the target. */
 function checkShape(program: Program, launch: EmulatedLaunch, target: Target): void {
-  const [x, y, z] = launch.lanes;
-  const lanes = x * y * z;
+  const [x, y, z] = launch.threads;
+  const threads = x * y * z;
   const { directives } = program.entry.declaration;
   const shape = `${x} × ${y} × ${z} threads`;
   for (const { name, values } of directives) {
@@ -145,7 +145,7 @@ function checkShape(program: Program, launch: EmulatedLaunch, target: Target): v
         `${values.join(" × ")} threads`,
         shape,
       );
-    if (name === "maxntid" && lanes > wantedX * wantedY * wantedZ)
+    if (name === "maxntid" && threads > wantedX * wantedY * wantedZ)
       throw misfit(`${launch.entry} allows smaller blocks`, `${values.join(" × ")} threads`, shape);
     if (name === "reqnctapercluster" && wantedX !== (launch.cluster ?? 1))
       throw misfit(
@@ -154,11 +154,11 @@ function checkShape(program: Program, launch: EmulatedLaunch, target: Target): v
         `${launch.cluster ?? 1}`,
       );
   }
-  if (lanes > target.lanesPerBlock || lanes < 1)
+  if (threads > target.threadsPerBlock || threads < 1)
     throw misfit(
       `no block of ${target.name} has this many threads`,
-      `1 to ${target.lanesPerBlock}`,
-      `${lanes}`,
+      `1 to ${target.threadsPerBlock}`,
+      `${threads}`,
     );
   const shared = program.staticSharedBytes + launch.sharedBytes;
   if (shared > target.sharedMemoryPerBlock)

@@ -8,7 +8,7 @@ export interface EmulatedLaunch {
   /** The name of the `.entry` in the module. */
   readonly entry: string;
   readonly blocks: readonly [number, number, number];
-  readonly lanes: readonly [number, number, number];
+  readonly threads: readonly [number, number, number];
   /** Blocks of a cluster, along x; 1 where there are none. */
   readonly cluster?: number | undefined;
   /** Dynamic shared memory. */

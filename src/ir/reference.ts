@@ -35,13 +35,13 @@ Generated from the op table in \`src/ir/ops/\`; do not edit.
 
 An operand marked \`?\` may be absent, and one marked \`…\` is a list of any length. An attribute is
 written \`name: form\`, where the form is a kind of value or the list of allowed words. The last column has the
-operation's traits, the claims that passes, placement, ordering of lanes and simulator go by; what is not
+operation's traits, the claims that passes, placement, ordering of threads and simulator go by; what is not
 said there is not done:
 
 | trait                | meaning                                                                              |
 | -------------------- | ------------------------------------------------------------------------------------ |
-| reads, writes \`x\`    | all lanes of the agent touch the memory of \`x\`, and are done when the operation is   |
-| … by one lane        | one lane starts it for all                                                           |
+| reads, writes \`x\`    | all threads of the agent access the memory of \`x\`, and are done when the operation is   |
+| … by one thread      | one thread starts it for all                                                         |
 | … by the async proxy | TMA or the tensor cores do it                                            |
 | … until waited for   | it goes on when the operation is over                                                |
 | window on, peer of   | the result is the operand's memory, here or in another block                         |
@@ -51,7 +51,7 @@ said there is not done:
 | by element           | elements of results follow from the operands' elements in the same place alone       |
 | synchronizes | threads are synchronized before or after it; of a cluster, its \`arrive\` and \`wait\` are two halves |
 | releases, acquires | to whom it releases what threads did before, and whose accesses it acquires |
-| scratch              | lanes may need shared memory of their own, by their layout                           |
+| scratch              | threads may need shared memory of their own, by their layout                           |
 | stands               | where it may stand, if not anywhere                                                  |
 | runs                 | how its regions run                                                                  |
 | may never end        | it waits for others, or repeats as long as its condition holds                       |
@@ -80,7 +80,7 @@ function attributeTexts(attributes: OpSchema["attributes"]): string {
 function accessText({ of, mode, actor, proxy, done }: Access): string {
   const parts = [
     `${mode}s \`${of}\``,
-    ...(actor === "one lane" ? ["by one lane"] : []),
+    ...(actor === "one thread" ? ["by one thread"] : []),
     ...(proxy === "async" ? ["by the async proxy"] : []),
     ...(done === "at once" ? [] : ["until waited for"]),
   ];

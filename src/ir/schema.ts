@@ -93,8 +93,8 @@ export type Scope = "nobody" | "block" | "cluster" | "grid";
 export interface Access<O extends string = string> {
   readonly of: O;
   readonly mode: "read" | "write";
-  /** All lanes of the agent, or the one lane that starts it for all. */
-  readonly actor: "lanes" | "one lane";
+  /** All threads of the agent, or the one thread that starts it for all. */
+  readonly actor: "threads" | "one thread";
   readonly proxy: "generic" | "async";
   /** "copy": once its barrier's phase or its copy group is over. "products": once they were waited for. */
   readonly done: "at once" | "copy" | "products";

@@ -79,8 +79,8 @@ export interface LaunchPlan {
   /** The name of the entry in the module. */
   readonly entry: string;
   readonly target: Target;
-  /** Lanes of a block. */
-  readonly lanes: number;
+  /** Threads of a block. */
+  readonly threadsPerBlock: number;
   /** Blocks of a cluster; 1 where there are none. */
   readonly cluster: number;
   /** Blocks of the grid, all axes together. */

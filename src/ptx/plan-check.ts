@@ -141,7 +141,7 @@ const isGrid = list(record<GridAxis>({ name: text, extent: isSize, cluster: posi
 const plan = record<Omit<LaunchPlan, "target">>({
   name: text,
   entry: text,
-  lanes: whole(1, 1024),
+  threadsPerBlock: whole(1, 1024),
   cluster: whole(1, 16),
   blocks: isSize,
   sharedBytes: whole(0, 2 ** 20),

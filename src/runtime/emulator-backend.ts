@@ -192,7 +192,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
         {
           entry: program.entry,
           blocks: [blocks, 1, 1],
-          lanes: [program.lanes, 1, 1],
+          threads: [program.threadsPerBlock, 1, 1],
           cluster: program.cluster,
           sharedBytes: program.sharedBytes,
           parameters: program.parameters.map((each) => lent.bytesOf(each)),
@@ -300,7 +300,7 @@ function namesOf(
   { program, arrays, dimensions }: EmulatorLaunch,
   counters: LaunchNames["arrays"],
 ): LaunchNames {
-  const { buffers, threads, lanes, grid } = program;
+  const { buffers, threads, threadsPerBlock: lanes, grid } = program;
   return {
     arrays: new Map([
       ...[...arrays].map(

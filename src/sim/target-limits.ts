@@ -24,7 +24,7 @@ export function requireBlockLimits(kernel: Kernel, target: Target): void {
 
 function requireThreads({ threads, warps, name, location }: Kernel, target: Target): void {
   const threadsEach = warps * lanesPerWarp;
-  const most = Math.floor(target.lanesPerBlock / threadsEach);
+  const most = Math.floor(target.threadsPerBlock / threadsEach);
   if (threads.length <= most) return;
   throw new TilewrightError({
     code: "TW3016",

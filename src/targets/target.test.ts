@@ -4,31 +4,31 @@ import { occupancy, targets } from "./target.ts";
 // Worked out by hand: 64 warps and 65536 registers a processor, registers in units of 256 a warp.
 test.each([
   [
-    { lanes: 128, sharedBytes: 0, registers: 32 },
+    { threads: 128, sharedBytes: 0, registers: 32 },
     { blocks: 16, limit: "threads" },
   ],
   [
-    { lanes: 128, sharedBytes: 0, registers: 168 },
+    { threads: 128, sharedBytes: 0, registers: 168 },
     { blocks: 3, limit: "registers" },
   ],
   [
-    { lanes: 384, sharedBytes: 0, registers: 168 },
+    { threads: 384, sharedBytes: 0, registers: 168 },
     { blocks: 1, limit: "registers" },
   ],
   [
-    { lanes: 256, sharedBytes: 0, registers: 40 },
+    { threads: 256, sharedBytes: 0, registers: 40 },
     { blocks: 6, limit: "registers" },
   ],
   [
-    { lanes: 128, sharedBytes: 65536, registers: 32 },
+    { threads: 128, sharedBytes: 65536, registers: 32 },
     { blocks: 3, limit: "shared memory" },
   ],
   [
-    { lanes: 32, sharedBytes: 0, registers: 16 },
+    { threads: 32, sharedBytes: 0, registers: 16 },
     { blocks: 32, limit: "blocks" },
   ],
   [
-    { lanes: 512, sharedBytes: 100 },
+    { threads: 512, sharedBytes: 100 },
     { blocks: 4, limit: "threads" },
   ],
 ])("%j of sm_90a is %j", (needs, expected) => {
@@ -36,6 +36,6 @@ test.each([
 });
 
 test("a block that does not fit runs nowhere", () => {
-  const needs = { lanes: 1024, sharedBytes: 0, registers: 255 };
+  const needs = { threads: 1024, sharedBytes: 0, registers: 255 };
   expect(occupancy(targets.sm_90a, needs)).toEqual({ blocks: 0, limit: "registers" });
 });

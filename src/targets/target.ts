@@ -17,9 +17,9 @@ export interface Target {
   /** Bytes of shared memory of a multiprocessor. */
   readonly sharedMemoryPerProcessor: number;
   /** The most threads of a block. */
-  readonly lanesPerBlock: number;
+  readonly threadsPerBlock: number;
   /** The most threads of a multiprocessor. */
-  readonly lanesPerProcessor: number;
+  readonly threadsPerProcessor: number;
   /** The most blocks of a multiprocessor. */
   readonly blocksPerProcessor: number;
   /** Streaming multiprocessors of the usual board; bounds how many blocks run at once. */
@@ -35,8 +35,8 @@ const kibibyte = 1024;
 const hopper: Omit<Target, "name" | "architecture" | "features"> = {
   sharedMemoryPerBlock: 227 * kibibyte,
   sharedMemoryPerProcessor: 228 * kibibyte,
-  lanesPerBlock: 1024,
-  lanesPerProcessor: 2048,
+  threadsPerBlock: 1024,
+  threadsPerProcessor: 2048,
   blocksPerProcessor: 32,
   processors: 132,
   clusterSize: 8,
@@ -112,16 +112,16 @@ export const warpCounts: readonly number[] = Object.freeze([1, 2, 4, 8, 16, 32])
 /** Warps of a block, on every target. */
 const warpsPerBlock = 32;
 /** Hardware has 16 barriers, one of which is the block's. */
-const threadsPerBlock = 8;
+const mostProgramThreads = 8;
 
 /** How many program threads of so many warps a block can have. */
 export function mostThreads(warps: number): number {
-  return Math.min(threadsPerBlock, warpsPerBlock / warps);
+  return Math.min(mostProgramThreads, warpsPerBlock / warps);
 }
 
 /** What one block takes of a processor. */
 export interface BlockNeeds {
-  readonly lanes: number;
+  readonly threads: number;
   readonly sharedBytes: number;
   /** Of each lane; left out where they are not known. */
   readonly registers?: number | undefined;
@@ -140,29 +140,29 @@ const registersPerPartition = 16384;
 const registerUnit = 256;
 export function occupancy(
   target: Target,
-  { lanes, sharedBytes, registers }: BlockNeeds,
+  { threads, sharedBytes, registers }: BlockNeeds,
 ): Occupancy {
   // The hardware keeps 1 KiB of every block's shared memory for itself.
   const reserved = sharedBytes + kibibyte;
   const limits: readonly (readonly [Occupancy["limit"], number])[] = [
-    ["threads", Math.floor(target.lanesPerProcessor / lanes)],
+    ["threads", Math.floor(target.threadsPerProcessor / threads)],
     ["shared memory", Math.floor(target.sharedMemoryPerProcessor / reserved)],
-    ["registers", blocksByRegisters(lanes, registers ?? 0)],
+    ["registers", blocksByRegisters(threads, registers ?? 0)],
     ["blocks", target.blocksPerProcessor],
   ];
   const [limit, blocks] = limits.reduce((least, each) => (each[1] < least[1] ? each : least));
   return { blocks, limit };
 }
 
-function blocksByRegisters(lanes: number, registers: number): number {
+function blocksByRegisters(threads: number, registers: number): number {
   if (registers === 0) return Infinity;
   const ofWarp = Math.ceil((registers * lanesPerWarp) / registerUnit) * registerUnit;
   const warps = Math.floor(registersPerPartition / ofWarp) * partitions;
-  return Math.floor((warps * lanesPerWarp) / lanes);
+  return Math.floor((warps * lanesPerWarp) / threads);
 }
 
 /** How many blocks with these needs run at the same time on the whole GPU. */
-export function residentBlocks(target: Target, lanes: number, sharedBytes: number): number {
-  const { blocks } = occupancy(target, { lanes, sharedBytes });
+export function residentBlocks(target: Target, threads: number, sharedBytes: number): number {
+  const { blocks } = occupancy(target, { threads, sharedBytes });
   return Math.max(1, blocks) * target.processors;
 }

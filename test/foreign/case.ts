@@ -38,7 +38,7 @@ export interface ForeignCase {
   readonly file: string;
   readonly entry: string;
   readonly blocks: readonly [number, number, number];
-  readonly lanes: readonly [number, number, number];
+  readonly threads: readonly [number, number, number];
   readonly cluster?: number | undefined;
   /** Dynamic shared memory. */
   readonly sharedBytes?: number | undefined;

@@ -7,7 +7,7 @@ import type { Argument, Data, NumberArray, Results } from "./case.ts";
 
 export interface Launch {
   readonly blocks: readonly [number, number, number];
-  readonly lanes: readonly [number, number, number];
+  readonly threads: readonly [number, number, number];
   readonly cluster?: number | undefined;
   readonly sharedBytes?: number | undefined;
   readonly arguments: readonly Argument[];
@@ -35,11 +35,11 @@ export function runOnEmulator(text: string, file: string, launch: Launch, seed: 
   const module = moduleOf(text, file, emulator);
   const arrays = new Map<string, EmulatedArray>();
   const given = launch.arguments.map((argument) => parameterOf(argument, emulator, arrays));
-  const { blocks, lanes, cluster, sharedBytes = 0 } = launch;
+  const { blocks, threads, cluster, sharedBytes = 0 } = launch;
   // Triton hands scratch memory to kernels that need some; these get none.
   const extra = module.entry().parameters.slice(given.length);
   const parameters = [...given, ...extra.map(() => null)];
-  const settings = { blocks, lanes, sharedBytes, parameters, seed };
+  const settings = { blocks, threads, sharedBytes, parameters, seed };
   const findings: TilewrightError[] = [];
   try {
     const shape = cluster === undefined ? settings : { ...settings, cluster };

@@ -36,7 +36,7 @@ function tiledMatmul(): ForeignCase {
     file: "nvcc/tiled-matmul.ptx",
     entry: "tiled_matmul",
     blocks: [3, 2, 1],
-    lanes: [16, 16, 1],
+    threads: [16, 16, 1],
     arguments: [
       input("a", a),
       input("b", b),
@@ -88,7 +88,7 @@ function mmaMatmul(): ForeignCase {
     file: "nvcc/mma-matmul.ptx",
     entry: "mma_matmul",
     blocks: [columns / 8, rows / 16, 1],
-    lanes: [32, 1, 1],
+    threads: [32, 1, 1],
     arguments: [
       input("a", Uint16Array.from(a, bf16Bits)),
       input("b", Uint16Array.from(b, bf16Bits)),
@@ -117,7 +117,7 @@ function wmmaMatmul(): ForeignCase {
     file: "nvcc/wmma-matmul.ptx",
     entry: "wmma_matmul",
     blocks: [columns / 16, rows / 16, 1],
-    lanes: [32, 1, 1],
+    threads: [32, 1, 1],
     arguments: [
       input("a", Uint16Array.from(a, f16Bits)),
       input("b", Uint16Array.from(b, f16Bits)),
@@ -147,7 +147,7 @@ function localArray(): ForeignCase {
     file: "nvcc/local-array.ptx",
     entry: "local_array",
     blocks: [1, 1, 1],
-    lanes: [threads, 1, 1],
+    threads: [threads, 1, 1],
     arguments: [
       input("input", Int16Array.from(values)),
       output("sorted", new Int16Array(threads * 24)),
@@ -175,7 +175,7 @@ function divergentLoops(): ForeignCase {
     file: "nvcc/divergent-loops.ptx",
     entry: "divergent_loops",
     blocks: [2, 1, 1],
-    lanes: [48, 1, 1],
+    threads: [48, 1, 1],
     arguments: [
       input("input", Uint32Array.from(values)),
       output("steps", new Uint32Array(count)),
@@ -218,7 +218,7 @@ function calls(): ForeignCase {
     file: "nvcc/calls.ptx",
     entry: "calls",
     blocks: [2, 1, 1],
-    lanes: [32, 1, 1],
+    threads: [32, 1, 1],
     arguments: [
       input("input", Int32Array.from(values)),
       output("quotients", new Int32Array(threads)),
@@ -255,7 +255,7 @@ function constantTable(): ForeignCase {
     file: "nvcc/constant-table.ptx",
     entry: "constant_table",
     blocks: [1, 1, 1],
-    lanes: [threads, 1, 1],
+    threads: [threads, 1, 1],
     arguments: [
       input("bytes", Uint8Array.from(bytes)),
       output("checks", new Uint32Array(threads)),
@@ -311,7 +311,7 @@ function jumpTable(): ForeignCase {
     file: "nvcc/jump-table.ptx",
     entry: "jump_table",
     blocks: [1, 1, 1],
-    lanes: [threads, 1, 1],
+    threads: [threads, 1, 1],
     arguments: [
       input("programs", Uint8Array.from(programs)),
       input("inputs", Int32Array.from(inputs)),
@@ -334,7 +334,7 @@ function doubleMath(): ForeignCase {
     file: "nvcc/double-math.ptx",
     entry: "double_math",
     blocks: [2, 1, 1],
-    lanes: [32, 1, 1],
+    threads: [32, 1, 1],
     arguments: [
       input("input", Float64Array.from(values)),
       ...["exponentials", "logarithms", "sines", "roots", "quotients"].map((name) =>
@@ -364,7 +364,7 @@ function floatMath(): ForeignCase {
     file: "nvcc/float-math.ptx",
     entry: "float_math",
     blocks: [3, 1, 1],
-    lanes: [32, 1, 1],
+    threads: [32, 1, 1],
     arguments: [
       input("input", Float32Array.from(values)),
       ...["sines", "exponentials", "powers", "quotients"].map((name) =>
@@ -416,7 +416,7 @@ function wideIntegers(): ForeignCase {
     file: "nvcc/wide-integers.ptx",
     entry: "wide_integers",
     blocks: [1, 1, 1],
-    lanes: [threads, 1, 1],
+    threads: [threads, 1, 1],
     arguments: [
       input("input", BigInt64Array.from(values)),
       output("output", new BigInt64Array(12 * threads)),

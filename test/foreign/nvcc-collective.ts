@@ -17,7 +17,7 @@ function blockReduction(): ForeignCase {
     file: "nvcc/block-reduction.ptx",
     entry: "block_reduction",
     blocks: [3, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     arguments: [input("input", values), output("sums", new Float32Array(3)), scalar(count)],
     check(results) {
       const parts = made(3, (block) =>
@@ -42,7 +42,7 @@ function warpReduction(): ForeignCase {
     file: "nvcc/warp-reduction.ptx",
     entry: "warp_reduction",
     blocks: [2, 1, 1],
-    lanes: [lanes / 2, 1, 1],
+    threads: [lanes / 2, 1, 1],
     arguments: [
       input("input", Int32Array.from(values)),
       output("largest", new Int32Array(6)),
@@ -71,7 +71,7 @@ function scan(): ForeignCase {
     file: "nvcc/scan.ptx",
     entry: "scan",
     blocks: [2, 1, 1],
-    lanes: [512, 1, 1],
+    threads: [512, 1, 1],
     arguments: [input("input", Int32Array.from(values)), output("output", new Int32Array(1024))],
     check(results) {
       let total = 0;
@@ -87,7 +87,7 @@ function histogram(): ForeignCase {
     file: "nvcc/histogram.ptx",
     entry: "histogram",
     blocks: [3, 1, 1],
-    lanes: [96, 1, 1],
+    threads: [96, 1, 1],
     arguments: [
       input("input", Uint8Array.from(values)),
       input("bins", new Uint32Array(256)),
@@ -108,7 +108,7 @@ function spinLock(): ForeignCase {
     file: "nvcc/spin-lock.ptx",
     entry: "spin_lock",
     blocks: [3, 1, 1],
-    lanes: [40, 1, 1],
+    threads: [40, 1, 1],
     arguments: [
       input("counter", new Uint32Array([0, 7])),
       output("order", new Uint32Array(threads)),
@@ -131,7 +131,7 @@ function asyncPipeline(): ForeignCase {
     file: "nvcc/async-pipeline.ptx",
     entry: "async_pipeline",
     blocks: [blocks, 1, 1],
-    lanes: [64, 1, 1],
+    threads: [64, 1, 1],
     arguments: [
       input("input", values),
       output("output", new Float32Array(blocks * 256)),
@@ -159,7 +159,7 @@ function namedBarriers(): ForeignCase {
     file: "nvcc/named-barriers.ptx",
     entry: "named_barriers",
     blocks: [1, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     arguments: [
       input("input", Int32Array.from(values)),
       output("output", new Int32Array(65)),
@@ -183,7 +183,7 @@ function cluster(): ForeignCase {
     file: "nvcc/cluster.ptx",
     entry: "cluster",
     blocks: [8, 1, 1],
-    lanes: [64, 1, 1],
+    threads: [64, 1, 1],
     cluster: 4,
     arguments: [
       input("input", Int32Array.from(values)),
@@ -210,7 +210,7 @@ function bulkCopy(): ForeignCase {
     file: "nvcc/bulk-copy.ptx",
     entry: "bulk_copy",
     blocks: [blocks, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     arguments: [
       input("input", values),
       output("output", new Float32Array(values.length)),
@@ -234,7 +234,7 @@ function tensorMap(): ForeignCase {
     file: "nvcc/tensor-map.ptx",
     entry: "tensor_map",
     blocks: [1, 1, 1],
-    lanes: [64, 1, 1],
+    threads: [64, 1, 1],
     arguments: [
       {
         kind: "map",

@@ -62,7 +62,7 @@ function packedLanes(): ForeignCase {
     file: "nvcc/packed-lanes.ptx",
     entry: "packed_lanes",
     blocks: [3, 1, 1],
-    lanes: [64, 1, 1],
+    threads: [64, 1, 1],
     arguments: [
       input("a", Uint32Array.from(a)),
       input("b", Uint32Array.from(b)),

@@ -16,7 +16,7 @@ function earlyExit(): ForeignCase {
     file: "nvcc/early-exit.ptx",
     entry: "early_exit",
     blocks: [3, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     arguments: [
       input("input", Int32Array.from(values)),
       output("output", new Int32Array(count)),
@@ -36,7 +36,7 @@ function lastBlock(): ForeignCase {
     file: "nvcc/last-block.ptx",
     entry: "last_block",
     blocks: [blocks, 1, 1],
-    lanes: [lanes, 1, 1],
+    threads: [lanes, 1, 1],
     arguments: [
       input("input", Int32Array.from(values)),
       output("parts", new Int32Array(blocks * lanes)),
@@ -60,7 +60,7 @@ function lookBack(): ForeignCase {
     file: "nvcc/look-back.ptx",
     entry: "look_back",
     blocks: [blocks, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     arguments: [
       input("input", Int32Array.from(values)),
       output("output", new Int32Array(blocks * 128)),
@@ -79,7 +79,7 @@ function gridBarrier(): ForeignCase {
     file: "nvcc/grid-barrier.ptx",
     entry: "grid_barrier",
     blocks: [blocks, 1, 1],
-    lanes: [lanes, 1, 1],
+    threads: [lanes, 1, 1],
     arguments: [input("values", Int32Array.from(values)), scalar(turns)],
     check(results) {
       let expected = values;
@@ -96,7 +96,7 @@ function deviceHeap(): ForeignCase {
     file: "nvcc/device-heap.ptx",
     entry: "device_heap",
     blocks: [2, 1, 1],
-    lanes: [40, 1, 1],
+    threads: [40, 1, 1],
     arguments: [
       input("lengths", Int32Array.from(lengths)),
       output("sums", new Int32Array(lengths.length)),
@@ -118,7 +118,7 @@ function virtualCalls(): ForeignCase {
     file: "nvcc/virtual-calls.ptx",
     entry: "virtual_calls",
     blocks: [1, 1, 1],
-    lanes: [64, 1, 1],
+    threads: [64, 1, 1],
     arguments: [input("sizes", Int32Array.from(sizes)), output("areas", new Int32Array(64))],
     check(results) {
       const areas = sizes.map((size) =>
@@ -139,7 +139,7 @@ function dynamicStack(): ForeignCase {
     file: "nvcc/dynamic-stack.ptx",
     entry: "dynamic_stack",
     blocks: [1, 1, 1],
-    lanes: [48, 1, 1],
+    threads: [48, 1, 1],
     arguments: [input("input", Int32Array.from(values)), output("output", new Int32Array(48))],
     check(results) {
       const expected = made(48, (lane) => fold(values.slice(0, lane % 6)));
@@ -154,7 +154,7 @@ function paddedPoints(): ForeignCase {
     file: "nvcc/padded-points.ptx",
     entry: "padded_points",
     blocks: [1, 1, 1],
-    lanes: [64, 1, 1],
+    threads: [64, 1, 1],
     arguments: [input("input", Float32Array.from(values)), output("output", new Float32Array(64))],
     check(results) {
       const expected = made(64, (lane) => {
@@ -173,7 +173,7 @@ function polledPipeline(): ForeignCase {
     file: "nvcc/polled-pipeline.ptx",
     entry: "polled_pipeline",
     blocks: [1, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     arguments: [
       input("input", Int32Array.from(values)),
       output("output", new Int32Array(64)),

@@ -29,7 +29,7 @@ function scale(): ForeignCase {
     file: `${folder}/scale.ptx`,
     entry: "descriptor_scale",
     blocks: [4, 3, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 4104,
     arguments: [
       input("x", Float32Array.from(x)),
@@ -80,7 +80,7 @@ function matmul(): ForeignCase {
     file: `${folder}/matmul.ptx`,
     entry: "descriptor_matmul",
     blocks: [2, 2, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 40984,
     arguments: [...arraysOf(one), ...one.size.map(scalar), scratch(4, 384)],
     check(results) {
@@ -102,7 +102,7 @@ function groups(): ForeignCase {
     file: `${folder}/groups.ptx`,
     entry: "descriptor_groups",
     blocks: [2, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 26648,
     arguments: [
       { kind: "addresses", name: "pointers", arrays: products.flatMap(arraysOf) },
@@ -127,7 +127,7 @@ function boxes(): ForeignCase {
     file: `${folder}/boxes.ptx`,
     entry: "descriptor_boxes",
     blocks: [3, 4, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 2056,
     arguments: [
       input("x", Int32Array.from(x)),

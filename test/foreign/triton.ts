@@ -17,7 +17,7 @@ function add(): ForeignCase {
     file: "triton/add.ptx",
     entry: "add_kernel",
     blocks: [4, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     arguments: [
       input("x", x),
       input("y", y),
@@ -39,7 +39,7 @@ function softmax(): ForeignCase {
     file: "triton/softmax.ptx",
     entry: "softmax_kernel",
     blocks: [rows, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 16,
     arguments: [input("x", x), output("out", new Float32Array(rows * columns)), scalar(columns)],
     check(results) {
@@ -85,7 +85,7 @@ function matmul({ file, blocks, lanes, sharedBytes, size, data }: Product): Fore
     file,
     entry: "matmul_kernel",
     blocks,
-    lanes: [lanes, 1, 1],
+    threads: [lanes, 1, 1],
     sharedBytes,
     arguments: [
       input("a", data(a)),
@@ -140,7 +140,7 @@ function histogram(): ForeignCase {
     file: "triton/histogram.ptx",
     entry: "histogram_kernel",
     blocks: [4, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 2048,
     arguments: [
       input("x", Int32Array.from(values)),
@@ -162,7 +162,7 @@ function scan(): ForeignCase {
     file: "triton/scan.ptx",
     entry: "scan_kernel",
     blocks: [rows, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 32,
     arguments: [
       input("x", Int32Array.from(values)),
@@ -188,7 +188,7 @@ function norm(): ForeignCase {
     file: "triton/norm.ptx",
     entry: "norm_kernel",
     blocks: [rows, 1, 1],
-    lanes: [128, 1, 1],
+    threads: [128, 1, 1],
     sharedBytes: 512,
     arguments: [
       input("x", x),

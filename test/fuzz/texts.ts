@@ -71,7 +71,7 @@ function tryIr(text: string, target: Subject["target"]): string | undefined {
 /** Reads and runs changed PTX on memory of its own. */
 function tryPtx(
   text: string,
-  { entry, lanes, cluster, sharedBytes, parameters }: Executable,
+  { entry, threadsPerBlock: lanes, cluster, sharedBytes, parameters }: Executable,
   target: Subject["target"],
 ): string | undefined {
   const memory = new EmulatedMemory();
@@ -95,7 +95,7 @@ function tryPtx(
     const launch = {
       entry,
       blocks: [cluster, 1, 1],
-      lanes: [lanes, 1, 1],
+      threads: [lanes, 1, 1],
       cluster,
       sharedBytes,
       parameters: sized,

@@ -130,12 +130,12 @@ async function codeOfOthers(device: Device): Promise<void> {
   const run = async (code: string | Uint8Array, factor: number): Promise<void> => {
     const module = device.load(code, "scaled");
     const parameters = [x, { dtype: f32, value: factor }, out, 5];
-    device.launch(module, { blocks: 1, lanes: 32, parameters });
+    device.launch(module, { blocks: 1, threads: 32, parameters });
     deepEqual(
       Array.from((await device.download(out)).data),
       [1, 2, 3, 4, 5].map((value) => factor * value),
     );
-    const bound = device.bind(module, { blocks: 1, lanes: 32, parameters });
+    const bound = device.bind(module, { blocks: 1, threads: 32, parameters });
     const recording = device.record([bound, bound]);
     recording.launch();
     await device.synchronize();
@@ -184,7 +184,7 @@ async function tensorMaps(device: Device): Promise<void> {
   ];
   for (const each of settings) {
     const map = device.tensorMap(x, each);
-    device.launch(module, { blocks: 1, lanes: 32, parameters: [map, out] });
+    device.launch(module, { blocks: 1, threads: 32, parameters: [map, out] });
     const found = new Uint8Array((await device.download(out)).data.slice().buffer);
     const address = Number(new DataView(found.buffer).getBigUint64(0, true));
     const described: TensorMap = {

@@ -21,7 +21,7 @@ const right = made(8 * 16, (index) => ((index * 29) % 13) - 6);
 const product: PlantedKernel = {
   name: "product",
   blocks: [1, 1, 1],
-  lanes: [128, 1, 1],
+  threads: [128, 1, 1],
   arguments: [
     input("left", Uint16Array.from(left, bf16Bits)),
     input("right", Uint16Array.from(right, bf16Bits)),
@@ -209,7 +209,7 @@ const values = made(128, (index) => (index * 71) % 257);
 const cluster: PlantedKernel = {
   name: "cluster",
   blocks: [4, 1, 1],
-  lanes: [32, 1, 1],
+  threads: [32, 1, 1],
   cluster: 2,
   arguments: [input("input", Int32Array.from(values)), output("output", new Int32Array(128))],
   text: module(`cluster (.param .u64 input, .param .u64 output)
@@ -298,7 +298,7 @@ const cluster: PlantedKernel = {
 const warp: PlantedKernel = {
   name: "warp",
   blocks: [1, 1, 1],
-  lanes: [32, 1, 1],
+  threads: [32, 1, 1],
   arguments: [input("input", Int32Array.from(values)), output("output", new Int32Array(64))],
   text: module(`warp (.param .u64 input, .param .u64 output)
 {
@@ -376,7 +376,7 @@ $others:
 const budget: PlantedKernel = {
   name: "budget",
   blocks: [1, 1, 1],
-  lanes: [256, 1, 1],
+  threads: [256, 1, 1],
   arguments: [output("output", new Uint32Array(256))],
   text: module(`budget (.param .u64 output)
 .reqntid 256, 1, 1

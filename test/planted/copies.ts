@@ -9,7 +9,7 @@ const words = made(512, (index) => (index * 2654435761) % 100003);
 const laneCopies: PlantedKernel = {
   name: "lane copies",
   blocks: [1, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [input("input", Uint32Array.from(words)), output("output", new Uint32Array(128))],
   text: module(`lane_copies (.param .u64 input, .param .u64 output)
 {
@@ -96,7 +96,7 @@ const laneCopies: PlantedKernel = {
 const bulkStore: PlantedKernel = {
   name: "bulk store",
   blocks: [2, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [output("output", new Uint32Array(256)), scalar(256)],
   text: module(`bulk_store (.param .u64 output, .param .u32 size)
 {
@@ -206,7 +206,7 @@ const matrix = made(turns * 8 * 32, (index) => (index * 7919) % 1009);
 const ring: PlantedKernel = {
   name: "ring",
   blocks: [1, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [
     {
       kind: "map",

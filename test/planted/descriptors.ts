@@ -14,7 +14,7 @@ const waitForBarrier = `$wait:
 const madeMap: PlantedKernel = {
   name: "a map made of zeros",
   blocks: [1, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [
     input("input", Uint32Array.from(words.slice(0, 256))),
     output("output", new Uint32Array(256)),
@@ -124,7 +124,7 @@ ${waitForBarrier}  ld.shared.v2.b32 {%a, %b}, [%slot];
 const changedMap: PlantedKernel = {
   name: "a map changed in place",
   blocks: [1, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [
     input("input", Uint32Array.from(words.slice(0, 256))),
     output("output", new Uint32Array(256)),
@@ -242,7 +242,7 @@ ${waitForBarrier}  ld.shared.v2.b32 {%a, %b}, [%slot];
 const imageColumns: PlantedKernel = {
   name: "columns of images",
   blocks: [1, 1, 1],
-  lanes: [32, 1, 1],
+  threads: [32, 1, 1],
   arguments: [
     output("output", new Uint32Array(32)),
     {
@@ -320,7 +320,7 @@ ${waitForBarrier}  ld.shared.b32 %a, [%slot];
 const wideAtomics: PlantedKernel = {
   name: "atomics on 128 bits",
   blocks: [1, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [
     input("slots", Uint32Array.from(made(256, (index) => (index % 8 < 4 ? 0 : index)))),
     output("output", new Uint32Array(64)),
@@ -397,7 +397,7 @@ const wideAtomics: PlantedKernel = {
 const remoteStores: PlantedKernel = {
   name: "stores into another block",
   blocks: [2, 1, 1],
-  lanes: [32, 1, 1],
+  threads: [32, 1, 1],
   cluster: 2,
   arguments: [output("output", new Uint32Array(64))],
   text: module(`remote_stores (.param .u64 output)
@@ -462,7 +462,7 @@ ${waitForBarrier}  ld.shared.b32 %value, [%slot];
 const takenStack: PlantedKernel = {
   name: "a stack that lanes take",
   blocks: [1, 1, 1],
-  lanes: [32, 1, 1],
+  threads: [32, 1, 1],
   arguments: [output("output", new Uint32Array(32))],
   text: module(`taken_stack (.param .u64 output)
 {

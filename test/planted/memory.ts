@@ -10,7 +10,7 @@ const values = made(128, (index) => index * index - 50 * index);
 const exchange: PlantedKernel = {
   name: "exchange",
   blocks: [2, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [
     input("input", Int32Array.from(values.slice(0, count))),
     output("output", new Int32Array(128)),
@@ -173,7 +173,7 @@ const exchange: PlantedKernel = {
 const publish: PlantedKernel = {
   name: "publish",
   blocks: [2, 1, 1],
-  lanes: [32, 1, 1],
+  threads: [32, 1, 1],
   arguments: [
     output("data", new Int32Array(32)),
     input("flags", new Int32Array(32)),
@@ -273,7 +273,7 @@ $second:
 const total: PlantedKernel = {
   name: "total",
   blocks: [4, 1, 1],
-  lanes: [64, 1, 1],
+  threads: [64, 1, 1],
   arguments: [
     input("input", Int32Array.from(made(256, (index) => (index * 37) % 101))),
     output("parts", new Int32Array(256)),

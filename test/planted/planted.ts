@@ -19,7 +19,7 @@ export interface PlantedKernel {
   readonly name: string;
   readonly text: string;
   readonly blocks: readonly [number, number, number];
-  readonly lanes: readonly [number, number, number];
+  readonly threads: readonly [number, number, number];
   readonly cluster?: number | undefined;
   readonly arguments: readonly Argument[];
   check(results: Results): void;

@@ -160,7 +160,7 @@ function others(): Program {
 /** Warpgroups that exchange registers. */
 function budgets(): Program {
   const name = "setmaxnreg";
-  const kernel = new Kernel({ name, group, blocks: 1, lanes: 384, minBlocks: 1 });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: 384, minBlocks: 1 });
   const value = kernel.load(kernel.stream("b32@0", 4, () => operandStream("b32", 0, kernel.count)));
   const [second] = kernel.registers(1, 1);
   const [other, end] = [kernel.label(), kernel.label()];

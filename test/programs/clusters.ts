@@ -31,7 +31,7 @@ export const meeting = ["barrier.cluster.arrive.aligned;", "barrier.cluster.wait
 
 /** Two clusters of two or four blocks with a tile of 1 KB each. */
 export function clustered(name: string, cluster = 2): Cluster {
-  const kernel = new Kernel({ name, group, blocks: 4, lanes, cluster });
+  const kernel = new Kernel({ name, group, blocks: 4, threads: lanes, cluster });
   kernel.declare(`.shared .align 128 .b8 ${name}_tile[2048];`);
   const [tile, own, remote, rank, next] = kernel.registers(32, 5) as [
     string,

@@ -14,7 +14,7 @@ function randomBytes(seed: number, bytes: number): Uint8Array {
 
 /** A kernel of one block of 64 lanes with a tile of 4 KB that begins as bytes of ones. */
 function tiled(name: string) {
-  const kernel = new Kernel({ name, group, blocks: 1, lanes: 64 });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: 64 });
   kernel.declare(`.shared .align 128 .b8 ${name}_tile[4096];`);
   const [tile, own] = kernel.registers(32, 2) as [string, string];
   const [leader] = kernel.registers(1, 1) as [string];

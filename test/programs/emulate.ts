@@ -37,7 +37,7 @@ export function emulateProgram(
   const launch = {
     entry: program.name,
     blocks: [program.blocks, 1, 1],
-    lanes: [program.lanes, 1, 1],
+    threads: [program.threads, 1, 1],
     cluster: program.cluster,
     sharedBytes: program.sharedBytes,
     parameters: [addressBytes(input), addressBytes(output), ...maps],

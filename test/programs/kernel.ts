@@ -19,7 +19,7 @@ export interface KernelShape {
   readonly name: string;
   readonly group: string;
   readonly blocks?: number;
-  readonly lanes?: number;
+  readonly threads?: number;
   readonly cluster?: number;
   readonly sharedBytes?: number;
   /** Blocks that a processor must have room for; the assembler's condition for setmaxnreg. */
@@ -49,12 +49,12 @@ export class Kernel {
   #before = "";
 
   constructor(shape: KernelShape) {
-    this.#shape = { blocks: 2, lanes: 128, cluster: 1, sharedBytes: 0, minBlocks: 0, ...shape };
+    this.#shape = { blocks: 2, threads: 128, cluster: 1, sharedBytes: 0, minBlocks: 0, ...shape };
   }
 
-  /** Lanes of the whole launch. */
+  /** Threads of the whole launch. */
   get count(): number {
-    return this.#shape.blocks * this.#shape.lanes;
+    return this.#shape.blocks * this.#shape.threads;
   }
 
   register(bits: RegisterBits): string {
@@ -184,7 +184,7 @@ export class Kernel {
   }
 
   program(): Program {
-    const { name, group, blocks, lanes, cluster, sharedBytes } = this.#shape;
+    const { name, group, blocks, threads, cluster, sharedBytes } = this.#shape;
     const input = new Uint8Array(Math.max(1, this.#inputBytes));
     for (const [offset, bytes] of this.#input) input.set(bytes, offset);
     const output = new Uint8Array(16 * Math.ceil(this.#outputBytes / 16));
@@ -194,7 +194,7 @@ export class Kernel {
       group,
       text: this.#text(),
       blocks,
-      lanes,
+      threads,
       cluster,
       sharedBytes,
       input,
@@ -207,7 +207,7 @@ export class Kernel {
   }
 
   #text(): string {
-    const { name, lanes, cluster, minBlocks } = this.#shape;
+    const { name, threads, cluster, minBlocks } = this.#shape;
     const parameters = [
       `.param .u64 ${name}_input`,
       `.param .u64 ${name}_output`,
@@ -219,7 +219,7 @@ export class Kernel {
     });
     return [
       `${this.#before}.visible .entry ${name}(\n  ${parameters.join(",\n  ")}\n)`,
-      `.reqntid ${lanes}, 1, 1`,
+      `.reqntid ${threads}, 1, 1`,
       ...(minBlocks > 0 ? [`.minnctapersm ${minBlocks}`] : []),
       ...(cluster > 1 ? [".explicitcluster", `.reqnctapercluster ${cluster}, 1, 1`] : []),
       "{",

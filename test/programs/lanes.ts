@@ -92,7 +92,11 @@ export function lanePrograms(
   );
   const parts = Math.ceil(forms.length / formsPerProgram);
   return Array.from({ length: parts }, (_, part) => {
-    const kernel = new Kernel({ name: parts === 1 ? name : `${name}_${part}`, group, lanes: 192 });
+    const kernel = new Kernel({
+      name: parts === 1 ? name : `${name}_${part}`,
+      group,
+      threads: 192,
+    });
     const loaded = new Map<string, string>();
     for (const { opcode, signature, check } of forms.slice(
       part * formsPerProgram,

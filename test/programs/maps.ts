@@ -73,7 +73,7 @@ const fieldCases: readonly FieldCase[] = [
 /** The bytes that each value of a field leaves, of zeros and of ones. */
 function fields(space: "" | ".global" | ".shared::cta"): Program {
   const name = `map_fields${space.replace("::", "_").replace(".", "_")}`;
-  const kernel = new Kernel({ name, group, blocks: 1, lanes: 32 });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: 32 });
   kernel.declare(`.shared .align 128 .b8 ${name}_map[${mapBytes}];`);
   const [shared, own] = kernel.registers(32, 2) as [string, string];
   const [first] = kernel.registers(1, 1) as [string];

@@ -14,7 +14,7 @@ function randomBytes(seed: number, bytes: number): Uint8Array {
 
 /** A block of one warp with a tile of 2 KB, rows of 8 elements with a gap between them. */
 function tiled(name: string) {
-  const kernel = new Kernel({ name, group, blocks: 1, lanes: 32 });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: 32 });
   kernel.declare(`.shared .align 16 .b8 ${name}_tile[2048];`);
   const [tile, own, row] = kernel.registers(32, 3) as [string, string, string];
   kernel.line(
@@ -242,7 +242,7 @@ function narrow(kind: "f16x2" | "bf16x2", random: Random): number {
 function multiplications(): readonly Program[] {
   return products().map((form) => {
     const name = form.opcode.replace("mma.sync.aligned.", "mma_").replaceAll(".", "_");
-    const kernel = new Kernel({ name, group: "mma", blocks: 1, lanes: 32 });
+    const kernel = new Kernel({ name, group: "mma", blocks: 1, threads: 32 });
     kernel.covers(form.opcode);
     // The last round has the edges of each kind: infinities, NaNs, subnormal numbers.
     for (const round of [0, 1, 2]) {
@@ -328,7 +328,7 @@ function wholeWarp(): readonly Program[] {
   return [...wmmaForms, wmmaTf32].map((form) => {
     const { shape, a, c, registersA, registersB, registersC } = form;
     const name = `wmma_${shape}_${a}_${c}`;
-    const kernel = new Kernel({ name, group: "mma", blocks: 1, lanes: 32 });
+    const kernel = new Kernel({ name, group: "mma", blocks: 1, threads: 32 });
     const kind = { f16: "f16x2", bf16: "bf16x2", tf32: "f32" }[a] ?? "b32";
     const data = moderate(kind, 5, 1024);
     const [left, right] = [kernel.place(data, 32), kernel.place(moderate(kind, 6, 1024), 32)];

@@ -17,7 +17,7 @@ interface Barrier {
 
 /** A barrier for `count` arrivals, set up by the first lane. */
 function withBarrier(name: string, count: number, lanes = 128): Barrier {
-  const kernel = new Kernel({ name, group, lanes, blocks: 2 });
+  const kernel = new Kernel({ name, group, threads: lanes, blocks: 2 });
   kernel.declare(`.shared .align 8 .b64 ${name}_barrier;`);
   const [near] = kernel.registers(32, 1) as [string];
   const [far] = kernel.registers(64, 1) as [string];

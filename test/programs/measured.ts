@@ -19,7 +19,7 @@ export interface Measurements {
 function programDigest({
   text,
   blocks,
-  lanes,
+  threads: lanes,
   cluster,
   sharedBytes,
   input,

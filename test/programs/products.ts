@@ -25,7 +25,7 @@ function registerProduct(
   counts: readonly [d: number, a: number, b: number, c: number],
 ): Program {
   const name = opcode.replace("mma.sync.aligned.", "mma_").replaceAll(".", "_");
-  const kernel = new Kernel({ name, group, blocks: 1, lanes: 32 });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: 32 });
   const [typeD = "", typeA = "", typeB = "", typeC = ""] = opcode.split(".").slice(-4);
   kernel.covers(opcode);
   for (const [round, flavour] of flavours.entries()) {
@@ -162,7 +162,7 @@ function inGlobal(
     name: `wmma_${shape}_${a}_${c}_${d}_global`,
     group,
     blocks: 1,
-    lanes: 32,
+    threads: 32,
   });
   const [, , k] = sidesOf(shape);
   const stride = Math.max(40, k + 256 / (bitsOf[a] ?? 8));
@@ -200,7 +200,7 @@ function elsewhere(
 ): Program {
   const { shape, a, c, d } = form;
   const name = `wmma_${shape}_${a}_${c}_${d}_shared`;
-  const kernel = new Kernel({ name, group, blocks: 1, lanes: 32 });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: 32 });
   kernel.declare(`.shared .align 32 .b8 ${name}_tile[${sharedBytes}];`);
   const parts = [a, a, c].map((type, seed) =>
     kernel.place(elementBytes(type, 4096, "near", seed + 1), 32),

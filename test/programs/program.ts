@@ -50,7 +50,7 @@ export interface Program {
   /** The entry, with variables and functions of its own before it. */
   readonly text: string;
   readonly blocks: number;
-  readonly lanes: number;
+  readonly threads: number;
   readonly cluster: number;
   readonly sharedBytes: number;
   readonly input: Uint8Array;

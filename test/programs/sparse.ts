@@ -52,7 +52,7 @@ const rounds: readonly { readonly flavour: Flavour; readonly order: "sorted" | "
 function program(form: Form): Program {
   const { opcode, a, b, accumulator, k, bits } = form;
   const name = opcode.replaceAll(/\.sync\.aligned|\.row\.col/g, "").replaceAll(/[.:]+/g, "_");
-  const kernel = new Kernel({ name, group: "mma_sparse", blocks: 1, lanes: 32 });
+  const kernel = new Kernel({ name, group: "mma_sparse", blocks: 1, threads: 32 });
   kernel.covers(opcode);
   const ordered = opcode.includes("ordered");
   for (let selector = 0; selector < selectorsOf(form); selector++)

@@ -86,7 +86,7 @@ export interface Tile {
 
 /** A kernel of one block with a tile and a barrier for copies into it. */
 export function tiled(name: string, tileBytes: number, group = "tensor"): Tile {
-  const kernel = new Kernel({ name, group, blocks: 1, lanes });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: lanes });
   kernel.declare(`.shared .align 1024 .b8 ${name}_tile[${tileBytes}];`);
   kernel.declare(`.shared .align 8 .b64 ${name}_barrier;`);
   const [tile, own, barrier] = kernel.registers(32, 3) as [string, string, string];

@@ -97,7 +97,7 @@ function addForm(kernel: Kernel, name: string, opcode: string, number: number): 
 
 /** A kernel with the operands in %va, %vb and %vc. */
 function videoKernel(name: string): Kernel {
-  const kernel = new Kernel({ name, group, lanes: 192 });
+  const kernel = new Kernel({ name, group, threads: 192 });
   kernel.declare(".reg .b32 %va, %vb, %vc;");
   ["%va", "%vb", "%vc"].forEach((register, at) => {
     const stream = kernel.stream(`u32@${at}`, 4, () => operandStream("u32", at, kernel.count));

@@ -203,7 +203,7 @@ function specialRegisters(): readonly Program[] {
       group,
       cluster,
       blocks: 4,
-      lanes: 64,
+      threads: 64,
     });
     for (const name of laneRegisters) {
       const isPredicate = name === "is_explicit_cluster";

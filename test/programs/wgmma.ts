@@ -161,7 +161,7 @@ function tiles(
 ): Tiles {
   const [, typeA = "", typeB = ""] = types.split(".");
   const sharedBytes = bytesA + bytesB;
-  const kernel = new Kernel({ name, group, blocks: 1, lanes, sharedBytes });
+  const kernel = new Kernel({ name, group, blocks: 1, threads: lanes, sharedBytes });
   kernel.before(`.extern .shared .align 1024 .b8 ${name}_tiles[];\n`);
   for (const opcode of expand("wgmma.{fence,commit_group,wait_group}.sync.aligned"))
     kernel.covers(opcode);

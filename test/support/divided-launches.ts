@@ -17,7 +17,7 @@ export interface DividedLaunch {
   /** Shared variables and the like. */
   readonly module?: string;
   readonly blocks: number;
-  readonly lanes?: number;
+  readonly threads?: number;
   readonly cluster?: number;
   /** Bytes of the arrays p0, p1 …; the last one is not initialised. */
   readonly bytes: readonly number[];
@@ -35,7 +35,7 @@ const here = `mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
 const only = (block: number): string =>
   `setp.eq.u32 %p0, %r1, ${block}; setp.eq.and.u32 %p0, %r3, 5, %p0;`;
 
-const words = { blocks: 24, bytes: [24 * 64 * 4, 24 * 64 * 4], lanes: 64 };
+const words = { blocks: 24, bytes: [24 * 64 * 4, 24 * 64 * 4], threads: 64 };
 
 export const dividedLaunches: readonly DividedLaunch[] = [
   {
@@ -217,7 +217,7 @@ export async function recordLaunch(
   launch: DividedLaunch,
   options: { readonly seed: number; readonly checks: boolean },
 ): Promise<LaunchRecord> {
-  const { blocks, lanes = 64, cluster = 1, bytes } = launch;
+  const { blocks, threads = 64, cluster = 1, bytes } = launch;
   const memory = new Memory();
   const arrays = bytes.map((size) => new Uint32Array(size / 4));
   const module = parsePtx(kernelText({ ...launch, arrays }));
@@ -236,7 +236,7 @@ export async function recordLaunch(
       {
         entry: "kernel",
         blocks: [blocks, 1, 1],
-        lanes: [lanes, 1, 1],
+        threads: [threads, 1, 1],
         cluster,
         sharedBytes: 0,
         parameters,

@@ -11,7 +11,7 @@ export interface BlockLaunch {
   readonly module?: string;
   readonly arrays: readonly Uint32Array[];
   readonly blocks?: number;
-  readonly lanes?: number;
+  readonly threads?: number;
   readonly cluster?: number;
   readonly sharedBytes?: number;
   readonly options?: Partial<EmulatorOptions>;
@@ -34,7 +34,7 @@ ${body}
 }
 
 export function runBlocks(launch: BlockLaunch): BlockRun {
-  const { arrays, blocks = 1, lanes = 32, cluster = 1, sharedBytes = 0, options } = launch;
+  const { arrays, blocks = 1, threads = 32, cluster = 1, sharedBytes = 0, options } = launch;
   const module = parsedModule(kernelText(launch));
   const memory = new EmulatedMemory();
   const addresses = arrays.map((array, at) => {
@@ -48,7 +48,7 @@ export function runBlocks(launch: BlockLaunch): BlockRun {
     {
       entry: "kernel",
       blocks: [blocks, 1, 1],
-      lanes: [lanes, 1, 1],
+      threads: [threads, 1, 1],
       cluster,
       sharedBytes,
       parameters,

@@ -86,7 +86,7 @@ export function emulateKernel(
     {
       entry: executable.entry,
       blocks: [evaluateSize(executable.blocks, noDimensions), 1, 1],
-      lanes: [executable.lanes, 1, 1],
+      threads: [executable.threadsPerBlock, 1, 1],
       cluster: executable.cluster,
       sharedBytes: executable.sharedBytes,
       parameters: executable.parameters.map(

@@ -79,7 +79,7 @@ export function runLanes(
     {
       entry: "lanes",
       blocks: [Math.ceil(cases.length / lanes), 1, 1],
-      lanes: [lanes, 1, 1],
+      threads: [lanes, 1, 1],
       sharedBytes: 0,
       parameters: [
         addressBytes(from),

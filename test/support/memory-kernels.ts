@@ -81,7 +81,7 @@ function run(
   arrays: ReadonlyMap<string, Uint8Array>,
   dimensions: DimensionValues,
 ): readonly TilewrightError[] {
-  const { entry, lanes, cluster, sharedBytes, module, target } = executable;
+  const { entry, threadsPerBlock: lanes, cluster, sharedBytes, module, target } = executable;
   const memory = new EmulatedMemory();
   const places = new Map<string, number>();
   for (const [name, bytes] of arrays) {
@@ -108,7 +108,14 @@ function run(
   };
   const parameters = executable.parameters.map(encode);
   const blocks = [evaluateSize(executable.blocks, dimensions), 1, 1] as const;
-  const shape = { entry, blocks, lanes: [lanes, 1, 1], cluster, sharedBytes, parameters } as const;
+  const shape = {
+    entry,
+    blocks,
+    threads: [lanes, 1, 1],
+    cluster,
+    sharedBytes,
+    parameters,
+  } as const;
   const { findings } = emulate(module, shape, memory, { target, seed: 1 });
   for (const [name, bytes] of arrays) bytes.set(memory.read(places.get(name) ?? 0, bytes.length));
   return findings;

@@ -89,7 +89,7 @@ export function runPtx(kernel: PtxKernel): PtxRun {
       {
         entry: "kernel",
         blocks: [blocks, 1, 1],
-        lanes: [threads, 1, 1],
+        threads: [threads, 1, 1],
         cluster,
         sharedBytes,
         parameters,

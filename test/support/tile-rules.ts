@@ -249,7 +249,7 @@ function run(
     {
       entry: "rule",
       blocks: [1, 1, 1],
-      lanes: [lanesPerBlock, 1, 1],
+      threads: [lanesPerBlock, 1, 1],
       sharedBytes,
       parameters: [source, target].map(
         (place) => new Uint8Array(BigUint64Array.of(BigInt(place)).buffer),

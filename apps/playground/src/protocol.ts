@@ -319,7 +319,7 @@ export interface CostReport {
   readonly sharedWritten: number;
   /** Lines of loops whose trips are not known; their bodies count once. */
   readonly unknownLoops: readonly Line[];
-  readonly lanes: number;
+  readonly threads: number;
   readonly sharedBytes: number;
   readonly occupancy: { readonly blocks: number; readonly limit: string };
   readonly lines: readonly CostLine[];

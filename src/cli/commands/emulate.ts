@@ -96,10 +96,10 @@ function listEntries(
 }
 
 function requirements(entry: Entry): readonly string[] {
-  const { requiredLanes, mostLanes, requiredCluster } = entry;
+  const { requiredThreads: requiredThreads, maxThreads: maxThreads, requiredCluster } = entry;
   return [
-    ...(requiredLanes === undefined ? [] : [`blocks of ${requiredLanes.join(" × ")} threads`]),
-    ...(mostLanes === undefined ? [] : [`blocks of at most ${mostLanes.join(" × ")} threads`]),
+    ...(requiredThreads === undefined ? [] : [`blocks of ${requiredThreads.join(" × ")} threads`]),
+    ...(maxThreads === undefined ? [] : [`blocks of at most ${maxThreads.join(" × ")} threads`]),
     ...(requiredCluster === undefined ? [] : [`clusters of ${requiredCluster} blocks`]),
   ];
 }
@@ -117,7 +117,7 @@ function exampleOf({ type, count, vector, bytes }: EntryParameter): string {
 }
 
 function launchExample(file: string, entry: Entry): string {
-  const block = entry.requiredLanes?.join(",") ?? "128";
+  const block = entry.requiredThreads?.join(",") ?? "128";
   const cluster = entry.requiredCluster ?? 1;
   const given = entry.parameters.map((parameter) => {
     const example = exampleOf(parameter);
@@ -184,7 +184,7 @@ function launchEntry(
 
 function launchOf(entry: Entry, settings: EmulateSettings): LaunchSettings {
   const { grid, cluster, shared, seed, checks, target } = settings;
-  const [x, y = 1, z = 1] = settings.block ?? entry.requiredLanes ?? [];
+  const [x, y = 1, z = 1] = settings.block ?? entry.requiredThreads ?? [];
   if (x === undefined)
     throw new TilewrightError({
       code: "TW8003",
@@ -197,7 +197,7 @@ function launchOf(entry: Entry, settings: EmulateSettings): LaunchSettings {
   return {
     entry: entry.name,
     blocks: grid ?? [cluster ?? entry.requiredCluster ?? 1],
-    lanes: [x, y, z],
+    threads: [x, y, z],
     ...(cluster !== undefined && { cluster }),
     sharedBytes: shared,
     seed,
@@ -225,7 +225,7 @@ function run(launch: () => ReturnType<Emulator["launch"]>): Outcome {
 function shapeText(
   { name }: Entry,
   module: EmulatedModule,
-  { blocks, lanes }: LaunchSettings,
+  { blocks, threads: lanes }: LaunchSettings,
   { seed, target }: EmulateSettings,
 ): string {
   const extents = (value: LaunchSettings["blocks"]): string =>

@@ -63,7 +63,7 @@ export interface KernelReport {
   readonly name: string;
   readonly kernel: string;
   readonly target: Target;
-  readonly lanes: number;
+  readonly threads: number;
   readonly sharedBytes: number;
   /** Undefined where no assembler is installed, or it took too long. */
   readonly usage: Usage | undefined;
@@ -84,18 +84,18 @@ export async function reportKernel(
 ): Promise<KernelReport> {
   const { kernel: placed, placement } = place(kernel, target);
   const executable = emitKernel(placed);
-  const { lanes, sharedBytes, module } = executable;
+  const { threadsPerBlock: threads, sharedBytes, module } = executable;
   const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };
   const { usage, ...assembly } = await usageOf(source, measurer);
   return {
     name,
     kernel: kernel.name,
     target,
-    lanes,
+    threads,
     sharedBytes,
     usage,
     ...assembly,
-    occupancy: occupancy(target, { lanes, sharedBytes, registers: usage?.registers }),
+    occupancy: occupancy(target, { threads, sharedBytes, registers: usage?.registers }),
     lines: lineReports(placement, executable),
     notes: [
       ...performanceNotes(placement, module),

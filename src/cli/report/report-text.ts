@@ -64,11 +64,11 @@ function registersText({ usage, stopped, assembledBy }: KernelReport): string {
 
 function occupancyText({
   occupancy: { blocks, limit },
-  lanes,
+  threads,
   target,
   usage,
 }: KernelReport): string {
-  const used = `${blocks * lanes} of ${target.lanesPerProcessor} threads`;
+  const used = `${blocks * threads} of ${target.threadsPerProcessor} threads`;
   const known = usage === undefined ? ", registers not counted" : "";
   return `${blocks} ${blocks === 1 ? "block" : "blocks"} a processor, ${used}; the limit is ${limit}${known}`;
 }

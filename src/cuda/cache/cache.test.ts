@@ -235,7 +235,7 @@ describe("launch plans", () => {
       name: "k",
       entry: "k",
       target: targets.sm_90a,
-      lanes: 256,
+      threadsPerBlock: 256,
       cluster: 2,
       blocks: multiplySizes(n, 3),
       sharedBytes: 1000,

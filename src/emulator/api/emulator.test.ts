@@ -68,7 +68,7 @@ describe("a module", () => {
       ["alpha", "f32", 4],
       ["beta", "b32", 4],
     ]);
-    expect(second).toMatchObject({ name: "nothing", requiredLanes: [32, 1, 1] });
+    expect(second).toMatchObject({ name: "nothing", requiredThreads: [32, 1, 1] });
     expect(second?.parameters).toMatchObject([{ type: "b8", count: 128, bytes: 128 }]);
   });
 
@@ -91,7 +91,7 @@ describe("a launch", () => {
   const settings = (parameters: readonly ParameterValue[]): LaunchSettings => ({
     entry: "axpy",
     blocks: 2,
-    lanes: 64,
+    threads: 64,
     parameters,
   });
 
@@ -166,7 +166,7 @@ describe("a launch", () => {
     emulator.allocate(u8, [100_000], "far");
     const out = emulator.allocate(i32, [4, 8], "out");
     const module = emulator.load(text, "clash.ptx");
-    const { findings } = emulator.launch(module, { blocks: 1, lanes: 64, parameters: [out] });
+    const { findings } = emulator.launch(module, { blocks: 1, threads: 64, parameters: [out] });
     expect(findings.map(({ code, found }) => [code, found])).toEqual([
       ["TW8014", "both touch element [1, 2] of out, i32[4, 8]"],
     ]);
@@ -187,7 +187,7 @@ describe("a launch", () => {
     const emulator = new Emulator();
     const module = emulator.load(readFileSync(url, "utf8"), "cluster.ptx");
     expect(module.entry().requiredCluster).toBe(4);
-    const launch = { blocks: 2, lanes: 32, parameters: [null, null, null] };
+    const launch = { blocks: 2, threads: 32, parameters: [null, null, null] };
     expect(thrownBy(() => emulator.launch(module, launch)).summary).toBe(
       "blocks do not fill clusters",
     );
@@ -214,7 +214,7 @@ describe("tensor maps", () => {
   test("are given for parameters of 128 bytes", () => {
     const { emulator, module } = prepared();
     const map = emulator.tensorMap(emulator.allocate(u8, [16, 16]), { box: [16, 16] });
-    const launch = { entry: "nothing", blocks: 1, lanes: 32 };
+    const launch = { entry: "nothing", blocks: 1, threads: 32 };
     expect(emulator.launch(module, { ...launch, parameters: [map] }).findings).toEqual([]);
     expect(thrownBy(() => emulator.launch(module, { ...launch, parameters: [3] }))).toMatchObject({
       code: "TW8004",
@@ -235,7 +235,7 @@ describe("mistakes are reported where launch was called", () => {
   const good: LaunchSettings = {
     entry: "axpy",
     blocks: 2,
-    lanes: 64,
+    threads: 64,
     parameters: [x, out, 100, 1, 0],
   };
   const withParameter = (position: number, value: unknown): LaunchSettings => ({
@@ -257,7 +257,7 @@ describe("mistakes are reported where launch was called", () => {
     [
       "another block than required",
       "TW8003",
-      { entry: "nothing", blocks: 1, lanes: 64, parameters: [new Uint8Array(128)] },
+      { entry: "nothing", blocks: 1, threads: 64, parameters: [new Uint8Array(128)] },
       "requires another block",
     ],
     ["an array for a number", "TW8004", withParameter(2, x), ".param .u32 n"],
@@ -343,7 +343,7 @@ test("limits are those of the architecture that the text names, or of the target
   const emulator = new Emulator();
   const text = axpy.replace("sm_90a", "sm_80");
   const module = emulator.load(text);
-  const launch = { entry: "nothing", blocks: 1, lanes: 32, parameters: [new Uint8Array(128)] };
+  const launch = { entry: "nothing", blocks: 1, threads: 32, parameters: [new Uint8Array(128)] };
   const sharedBytes = targets.sm_80.sharedMemoryPerBlock + 16;
   expect(thrownBy(() => emulator.launch(module, { ...launch, sharedBytes })).summary).toContain(
     "a block of sm_80",
@@ -375,7 +375,7 @@ ret;
     const emulator = new Emulator({ threads: 1 });
     const module = emulator.load(text);
     const out = emulator.allocate(u32, [8], "out");
-    const settings = { blocks: 8, lanes: 64, parameters: [out, 500] } as const;
+    const settings = { blocks: 8, threads: 64, parameters: [out, 500] } as const;
     const { result, turns } = await withHostTurns(
       () => undefined,
       async () => {
@@ -408,7 +408,8 @@ ret;
     const emulator = new Emulator({ threads: 1 });
     const module = emulator.load(text);
     const out = emulator.allocate(u32, [1]);
-    const launch = (trips: number) => ({ blocks: 1, lanes: 32, parameters: [out, trips] }) as const;
+    const launch = (trips: number) =>
+      ({ blocks: 1, threads: 32, parameters: [out, trips] }) as const;
     const endless = { ...launch(2 ** 32 - 1), signal: AbortSignal.timeout(30) };
     await expect(emulator.run(module, endless)).rejects.toThrow("TW3022");
     await emulator.run(module, launch(3));

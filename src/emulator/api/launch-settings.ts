@@ -2,7 +2,7 @@
  * How an entry of PTX or of a cubin is launched: the same words on the emulator and on a device, so that what was
  * emulated runs on a GPU.
  *
- *   { blocks: [4, 2], lanes: 256, sharedBytes: 49152, parameters: [x, out, n] }
+ *   { blocks: [4, 2], threads: 256, sharedBytes: 49152, parameters: [x, out, n] }
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
@@ -19,8 +19,8 @@ export interface EntryLaunch<V> extends RunLimits {
   readonly entry?: string;
   /** Blocks of the grid. */
   readonly blocks: TripleLike;
-  /** Lanes (CUDA: threads) of a block. */
-  readonly lanes: TripleLike;
+  /** Threads of a block. */
+  readonly threads: TripleLike;
   /** Blocks of a cluster, along x; what the entry requires unless given, or else 1. */
   readonly cluster?: number;
   /** Dynamic shared memory of a block; 0 unless given. */
@@ -32,7 +32,7 @@ export interface EntryLaunch<V> extends RunLimits {
 export const entryLaunchNames: { readonly [N in keyof EntryLaunch<unknown>]-?: true } = {
   entry: true,
   blocks: true,
-  lanes: true,
+  threads: true,
   cluster: true,
   sharedBytes: true,
   parameters: true,
@@ -45,7 +45,7 @@ export const entryLaunchNames: { readonly [N in keyof EntryLaunch<unknown>]-?: t
 export interface LaunchForm {
   readonly entry: string;
   readonly blocks: readonly [number, number, number];
-  readonly lanes: readonly [number, number, number];
+  readonly threads: readonly [number, number, number];
   readonly cluster: number;
   readonly sharedBytes: number;
 }
@@ -60,7 +60,7 @@ export function launchForm(
   return {
     entry: entry.name,
     blocks: triple("blocks", settings.blocks, location),
-    lanes: triple("lanes", settings.lanes, location),
+    threads: triple("threads", settings.threads, location),
     cluster: count("cluster", cluster, 1, location),
     sharedBytes: count("sharedBytes", sharedBytes, 0, location),
   };

@@ -31,9 +31,9 @@ export interface Entry {
   /** The kernel's parameters, in order. */
   readonly parameters: readonly EntryParameter[];
   /** The lanes of a block that it requires, with `.reqntid`. */
-  readonly requiredLanes: readonly number[] | undefined;
+  readonly requiredThreads: readonly number[] | undefined;
   /** The lanes that a block may have, with `.maxntid`. */
-  readonly mostLanes: readonly number[] | undefined;
+  readonly maxThreads: readonly number[] | undefined;
   /** The blocks of a cluster that it requires, with `.reqnctapercluster`. */
   readonly requiredCluster: number | undefined;
 }
@@ -95,8 +95,8 @@ function entryOf({ name, parameters, directives }: PtxFunction): Entry {
   return {
     name,
     parameters: parameters.map(parameterOf),
-    requiredLanes: valuesOf("reqntid"),
-    mostLanes: valuesOf("maxntid"),
+    requiredThreads: valuesOf("reqntid"),
+    maxThreads: valuesOf("maxntid"),
     requiredCluster: valuesOf("reqnctapercluster")?.[0],
   };
 }

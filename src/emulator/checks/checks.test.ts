@@ -46,7 +46,7 @@ describe("a flag", () => {
     $third: ld.relaxed.gpu.global.b32 %r6, [%d0+4]; setp.ne.u32 %p3, %r6, 2; @%p3 bra $third;
     ld.acquire.gpu.global.b32 %r6, [%d0+4]; setp.ne.u32 %p3, %r6, 2; @%p3 bra $third;
     ld.global.b32 %r7, [%d0]; st.global.b32 [%d0+8], %r7; ret;`;
-  const launch = { arrays: [new Uint32Array(4)], lanes: 96 };
+  const launch = { arrays: [new Uint32Array(4)], threads: 96 };
 
   test.each(seeds)(
     "that a plain store overwrites no longer tells what it told, seed %i",
@@ -152,7 +152,7 @@ describe("a reduction of bits", () => {
           body: `mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r0, 32;
             @%p0 ${update} @%p1 ${touch} ret;`,
           arrays: [new Uint32Array(2)],
-          lanes: 64,
+          threads: 64,
         },
         seed,
       ),

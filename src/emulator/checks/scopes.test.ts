@@ -15,8 +15,8 @@ function codes(launch: BlockLaunch, seed: number): readonly string[] {
 const oneLaneEach = `mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; and.b32 %r2, %r0, 31;
   setp.ne.u32 %p0, %r2, 0; @%p0 exit; shr.u32 %r3, %r0, 5; add.s32 %r3, %r3, %r1;
   setp.eq.u32 %p1, %r3, 1;`;
-const twoBlocks = { blocks: 2, lanes: 32 };
-const twoWarps = { blocks: 1, lanes: 64 };
+const twoBlocks = { blocks: 2, threads: 32 };
+const twoWarps = { blocks: 1, threads: 64 };
 const oneCluster = { ...twoBlocks, cluster: 2 };
 
 describe("a message of two warps", () => {
@@ -141,7 +141,7 @@ describe("warps that meet at a barrier", () => {
     ld.global.b32 %r6, [%d3]; add.s32 %r7, %r0, 128; mul.wide.u32 %d3, %r7, 4; add.s64 %d3, %d1, %d3;
     st.global.b32 [%d3], %r6;
     $end: ret;`;
-  const shape = { arrays: [new Uint32Array(1), new Uint32Array(192)], blocks: 2, lanes: 64 };
+  const shape = { arrays: [new Uint32Array(1), new Uint32Array(192)], blocks: 2, threads: 64 };
   const fence = "fence.acq_rel.gpu;";
 
   test.each(seeds)("hand on what they have fenced and found, seed %i", (seed) => {

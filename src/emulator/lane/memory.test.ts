@@ -10,7 +10,7 @@ function run(body: string, module = ""): Uint32Array {
     body: `${body} ret;`,
     module,
     arrays: [words, new Uint32Array(16)],
-    lanes: 1,
+    threads: 1,
   });
   expect(result.findings).toEqual([]);
   return arrays[1] ?? new Uint32Array();
@@ -83,7 +83,7 @@ describe("loads and stores", () => {
         mov.u32 %r2, stack; add.s32 %r2, %r2, %r1; st.local.b32 [%r2], %r0; ld.local.b32 %r3, [%r2];
         mul.wide.u32 %d8, %r0, 4; add.s64 %d8, %d0, %d8; st.global.b32 [%d8], %r3; ret;`,
       arrays: [new Uint32Array(64)],
-      lanes: 64,
+      threads: 64,
     });
     expect([...(arrays[0] ?? [])]).toEqual(Array.from({ length: 64 }, (_, lane) => lane));
   });
@@ -100,7 +100,7 @@ describe("special registers", () => {
         ${all.map((name, at) => `mov.u32 %r2, ${name}; st.global.b32 [%d8+${4 * at}], %r2;`).join("\n")} ret;`,
       arrays: [new Uint32Array(3 * 40 * all.length)],
       blocks: 3,
-      lanes: 40,
+      threads: 40,
     });
     const lane = (index: number): readonly number[] =>
       [...(arrays[0] ?? [])].slice(index * all.length, (index + 1) * all.length);

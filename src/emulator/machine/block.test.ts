@@ -25,7 +25,7 @@ ret;
   const bytes = 4 * names.length * perBlock * count;
   const out = memory.allocate(bytes);
   const parameters = [new Uint8Array(BigUint64Array.of(BigInt(out)).buffer)];
-  const launch = { entry: "where", blocks, lanes, sharedBytes: 0, parameters };
+  const launch = { entry: "where", blocks, threads: lanes, sharedBytes: 0, parameters };
   const { findings } = emulate(parsePtx(text), launch, memory, { target: targets.sm_90a });
   expect(findings).toEqual([]);
   const words = [...new Uint32Array(memory.read(out, bytes).buffer)];
@@ -58,7 +58,7 @@ ret;
     Uint8Array.of(1, 2),
     Uint8Array.of(0x78, 0x56, 0x34, 0x12),
   ];
-  const launch = { entry: "apart", blocks: [1, 1, 1], lanes: [1, 1, 1], sharedBytes: 0 } as const;
+  const launch = { entry: "apart", blocks: [1, 1, 1], threads: [1, 1, 1], sharedBytes: 0 } as const;
   const options = { target: targets.sm_90a };
   emulate(parsePtx(text), { ...launch, parameters }, memory, options);
   const [word, flag, first = 0, second = 0, third = 0] = new Uint32Array(

@@ -55,7 +55,7 @@ export class Block implements BlockState {
     const sharedBytes = program.staticSharedBytes + launch.sharedBytes;
     this.shared = memoryOf(16 * Math.ceil(sharedBytes / 16));
     this.shared.states.fill(byteStates.unwritten);
-    const [x, y, z] = launch.lanes;
+    const [x, y, z] = launch.threads;
     const lanes = x * y * z;
     const { directives } = program.entry.declaration;
     this.budget = new RegisterBudget(Math.ceil(lanes / warpLanes), directives);
@@ -76,7 +76,7 @@ export class Block implements BlockState {
         timeline: order && new WarpTimeline(order.newAgent, order.start, order.newRound),
       });
       for (let lane = 0; lane < warpLanes; lane++) {
-        const [laneX, laneY, laneZ] = coordinates(first + lane, launch.lanes);
+        const [laneX, laneY, laneZ] = coordinates(first + lane, launch.threads);
         warp.lanesX[lane] = laneX;
         warp.lanesY[lane] = laneY;
         warp.lanesZ[lane] = laneZ;
@@ -89,7 +89,7 @@ export class Block implements BlockState {
 function specialsOf({ index, rank, launch }: BlockOptions, sharedBytes: number): Int32Array {
   const [x, y, z] = launch.blocks;
   const [blockX, blockY, blockZ] = coordinates(index, launch.blocks);
-  const [lanesX, lanesY, lanesZ] = launch.lanes;
+  const [lanesX, lanesY, lanesZ] = launch.threads;
   const size = launch.cluster ?? 1;
   const values: { readonly [S in UniformSpecial]: number } = {
     "%ntid.x": lanesX,

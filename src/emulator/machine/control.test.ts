@@ -78,7 +78,7 @@ describe("lanes that part", () => {
       const { arrays, result } = runBlocks({
         body,
         arrays: [new Uint32Array(64)],
-        lanes: 64,
+        threads: 64,
         module: ".shared .align 4 .b8 space[256];",
         options: { seed },
       });
@@ -99,7 +99,7 @@ describe("lanes that part", () => {
       body,
       arrays: [new Uint32Array(1), new Uint32Array(1)],
       blocks: 3,
-      lanes: 64,
+      threads: 64,
       options: { seed },
     });
     expect(result.findings).toEqual([]);

@@ -152,13 +152,13 @@ export class Grid {
 /** How many blocks the whole target holds at a time. */
 function residentLimit(
   { target, program }: Launch,
-  { lanes, sharedBytes }: EmulatedLaunch,
+  { threads: lanes, sharedBytes }: EmulatedLaunch,
 ): number {
   const [x, y, z] = lanes;
   const reserved = 1024;
   const perProcessor = Math.min(
     target.blocksPerProcessor,
-    Math.floor(target.lanesPerProcessor / (32 * Math.ceil((x * y * z) / 32))),
+    Math.floor(target.threadsPerProcessor / (32 * Math.ceil((x * y * z) / 32))),
     Math.floor(
       target.sharedMemoryPerProcessor / (program.staticSharedBytes + sharedBytes + reserved),
     ),

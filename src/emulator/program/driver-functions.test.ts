@@ -111,7 +111,7 @@ describe("malloc", () => {
   const release = (register: string): string =>
     `{ .param .b64 p; st.param.b64 [p], ${register}; call free, (p); }`;
   const run = (body: string) =>
-    runBlocks({ module, body, arrays: [new Uint32Array(64)], blocks: 2, lanes: 32 });
+    runBlocks({ module, body, arrays: [new Uint32Array(64)], blocks: 2, threads: 32 });
   const lane = `mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mad.lo.s32 %r0, %r1, 32, %r0;
     mul.wide.u32 %d8, %r0, 4; add.s64 %d8, %d0, %d8;`;
 
@@ -179,7 +179,7 @@ test("reserved shared memory lies beside the block's own", () => {
 test("variables hold addresses of constants", () => {
   const module = `.const .align 4 .b32 table[3] = {5, 6, 7}; .global .align 8 .u64 where = generic(table);`;
   const body = `ld.global.u64 %d1, [where]; ld.b32 %r0, [%d1+8]; st.global.b32 [%d0], %r0; ret;`;
-  const { arrays } = runBlocks({ module, body, arrays: [new Uint32Array(1)], lanes: 1 });
+  const { arrays } = runBlocks({ module, body, arrays: [new Uint32Array(1)], threads: 1 });
   expect(arrays[0]?.[0]).toBe(7);
 });
 

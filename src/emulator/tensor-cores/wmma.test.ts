@@ -191,7 +191,7 @@ test.each(cases)("$types, A by rows $rowA, B by rows $rowB", ({ form, rowA, rowB
   const launch = {
     entry: "k",
     blocks: [1, 1, 1],
-    lanes: [32, 1, 1],
+    threads: [32, 1, 1],
     sharedBytes: 0,
     parameters,
   } as const;

@@ -102,7 +102,7 @@ function marksBehind(body: string, checks: boolean): string {
   );
   const marks = Marks.of(memory.extent);
   const parameters = [new Uint8Array(BigUint64Array.of(BigInt(address)).buffer)];
-  const shape = { blocks: [1, 1, 1], lanes: [1, 1, 1], sharedBytes: 0 } as const;
+  const shape = { blocks: [1, 1, 1], threads: [1, 1, 1], sharedBytes: 0 } as const;
   const launch = { entry: "kernel", ...shape, parameters };
   const options = { target: targets.sm_90a, checks };
   const state = prepareOn(memory, module, launch, new Float64Array(), options, marks);

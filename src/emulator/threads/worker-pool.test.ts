@@ -160,7 +160,7 @@ describe("a pool", () => {
     const launch = {
       entry: "kernel",
       blocks: [8, 1, 1],
-      lanes: [1, 1, 1],
+      threads: [1, 1, 1],
       sharedBytes: 0,
       parameters,
     } as const;

@@ -12,7 +12,7 @@ function apply(
     body: `mov.u32 %r0, %tid.x; mul.wide.u32 %d8, %r0, 4; add.s64 %d8, %d1, %d8; mov.b32 %r1, 0;
       ${text} st.global.b32 [%d8], %r1; ret;`,
     arrays: [Uint32Array.from([start]), new Uint32Array(64)],
-    lanes: 64,
+    threads: 64,
   });
   expect(result.findings).toEqual([]);
   return { word: arrays[0]?.[0] ?? -1, old: [...(arrays[1] ?? [])] };
@@ -86,7 +86,7 @@ describe("128 bits", () => {
         mov.b64 %d8, 0x0000000200000001; mov.b64 %d9, 0x0000000400000003; mov.b128 %q0, {%d8, %d9};
         mov.b128 %q1, {%d9, %d8}; ${text} st.global.b128 [%d1], %q2; ret;`,
       arrays: [Uint32Array.from(start), new Uint32Array(4)],
-      lanes: 32,
+      threads: 32,
     });
     expect(result.findings).toEqual([]);
     return [[...(arrays[0] ?? [])], [...(arrays[1] ?? [])]];

@@ -12,7 +12,7 @@ describe("barriers of a block", () => {
     const { arrays, result } = runBlocks({
       body,
       arrays: [new Uint32Array(128)],
-      lanes: 128,
+      threads: 128,
       options: { seed },
     });
     expect(result.findings).toEqual([]);
@@ -26,14 +26,14 @@ describe("barriers of a block", () => {
       bar.red.and.pred %p1, 0, %p0; bar.red.or.pred %p2, 0, %p0;
       selp.b32 %r2, 100, 0, %p1; selp.b32 %r3, 1000, 0, %p2; add.s32 %r1, %r1, %r2; add.s32 %r1, %r1, %r3;
       setp.eq.u32 %p3, %r0, 77; @%p3 st.global.b32 [%d0], %r1; ret;`;
-    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], lanes: 96 });
+    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], threads: 96 });
     expect(arrays[0]?.[0]).toBe(1040);
   });
 
   test("warps that have exited are not waited for", () => {
     const body = `mov.u32 %r0, %tid.x; setp.ge.u32 %p0, %r0, 32; @%p0 bra $end; bar.sync 0;
       red.global.add.u32 [%d0], 1; $end: ret;`;
-    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], lanes: 128 });
+    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], threads: 128 });
     expect(arrays[0]?.[0]).toBe(32);
   });
 
@@ -44,7 +44,7 @@ describe("barriers of a block", () => {
     const { arrays, result } = runBlocks({
       body,
       arrays: [new Uint32Array(1)],
-      lanes: 64,
+      threads: 64,
       options: { seed },
     });
     expect(result.findings).toEqual([]);
@@ -54,7 +54,7 @@ describe("barriers of a block", () => {
   test("barrier.sync without .aligned takes lanes of a warp one by one", () => {
     const body = `mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 7; @%p0 bra $low; barrier.sync 1, 64; bra $end;
       $low: barrier.sync 1, 64; $end: red.global.add.u32 [%d0], 1; ret;`;
-    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], lanes: 64 });
+    const { arrays } = runBlocks({ body, arrays: [new Uint32Array(1)], threads: 64 });
     expect(arrays[0]?.[0]).toBe(64);
   });
 });
@@ -72,7 +72,7 @@ describe("blocks", () => {
       body,
       arrays: [new Uint32Array(1), new Uint32Array(5)],
       blocks: 4,
-      lanes: 1,
+      threads: 1,
       options: { seed },
     });
     expect(result.findings).toEqual([]);
@@ -85,7 +85,7 @@ describe("blocks", () => {
       $reader: ld.acquire.gpu.global.b32 %r3, [%d0+4]; setp.eq.u32 %p1, %r3, 0; @%p1 bra $reader;
       ld.global.b32 %r4, [%d0]; st.global.b32 [%d0+8], %r4; ret;`;
     const arrays = [new Uint32Array(3)];
-    const run = runBlocks({ body, arrays, blocks: 2, lanes: 1, options: { seed } });
+    const run = runBlocks({ body, arrays, blocks: 2, threads: 1, options: { seed } });
     expect(run.result.findings).toEqual([]);
     expect([...(run.arrays[0] ?? [])]).toEqual([7, 1, 7]);
   });
@@ -100,7 +100,7 @@ describe("blocks", () => {
       body,
       arrays: [new Uint32Array(1), new Uint32Array(1)],
       blocks: 10,
-      lanes: 1,
+      threads: 1,
     });
     expect(result.findings).toEqual([]);
     expect(arrays[1]?.[0]).toBe(56);
@@ -119,7 +119,7 @@ describe("blocks", () => {
       arrays: [new Uint32Array(8)],
       blocks: 4,
       cluster: 2,
-      lanes: 1,
+      threads: 1,
     });
     expect([...(arrays[0] ?? [])]).toEqual([11, 10, 11, 10, 1, 0, 1, 0]);
   });

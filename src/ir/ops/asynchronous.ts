@@ -10,11 +10,11 @@ export const evictions = ["first", "last"] as const;
 
 /** One lane starts what TMA does. */
 const byEngine = <const O extends string>(mode: Access["mode"], of: O) =>
-  ({ of, mode, actor: "one lane", proxy: "async", done: "copy" }) as const;
+  ({ of, mode, actor: "one thread", proxy: "async", done: "copy" }) as const;
 
 /** What the tensor cores do for all warps of the thread until it is waited for. */
 const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
-  ({ of, mode, actor: "lanes", proxy: "async", done: "products" }) as const;
+  ({ of, mode, actor: "threads", proxy: "async", done: "products" }) as const;
 
 export const asynchronousOps = defineOps({
   copy_async: {

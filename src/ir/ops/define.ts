@@ -46,5 +46,5 @@ export const allocates = { ...computes, results: "memory", stands: "body", may: 
 
 /** All lanes access the operand's memory themselves. */
 export function lanes<const O extends string>(mode: Access["mode"], of: O) {
-  return { of, mode, actor: "lanes", proxy: "generic", done: "at once" } as const;
+  return { of, mode, actor: "threads", proxy: "generic", done: "at once" } as const;
 }

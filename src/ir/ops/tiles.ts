@@ -9,7 +9,7 @@ import { computes, computesEach, defineOps } from "./define.ts";
 
 /** The tensor cores read a factor in shared memory for all warps of the thread; a `dot` waits for them. */
 const multiplied = <const O extends string>(of: O) =>
-  ({ of, mode: "read", actor: "lanes", proxy: "async", done: "at once" }) as const;
+  ({ of, mode: "read", actor: "threads", proxy: "async", done: "at once" }) as const;
 
 export const tileOps = defineOps({
   broadcast: {

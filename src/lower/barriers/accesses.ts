@@ -150,7 +150,7 @@ function methodOf(op: AnyOp): string | undefined {
 
 const byLanes = {
   mode: "write",
-  actor: "lanes",
+  actor: "threads",
   proxy: "generic",
   done: "at once",
   ofPeer: false,

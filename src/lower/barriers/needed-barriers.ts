@@ -112,7 +112,7 @@ class Planner {
     if (unfenced !== undefined) pending.fence("smem");
     if (conflict !== undefined || unfenced !== undefined || fenced) {
       const reader =
-        unfenced?.actor === "one lane" ? "the copy engine touches" : "the tensor cores read";
+        unfenced?.actor === "one thread" ? "the copy engine touches" : "the tensor cores read";
       this.#need(op, {
         barrier: conflict ?? "all lanes have handed over what they wrote",
         fence: unfenced && `${reader} what lanes have written`,

@@ -82,7 +82,7 @@ export class Pending {
   record({ places, mode, actor, proxy, box }: PlaceAccess): void {
     for (const place of places) {
       // What one lane starts is ordered by waiting for it.
-      if (actor === "lanes") touch(this.#open[mode === "read" ? "reads" : "writes"], place, box);
+      if (actor === "threads") touch(this.#open[mode === "read" ? "reads" : "writes"], place, box);
       if (mode === "write" && proxy === "generic" && place.space === "smem")
         this.#unfenced.add(place);
     }

@@ -51,7 +51,7 @@ export function emitKernel(kernel: Kernel): Executable {
     name: kernel.name,
     entry,
     target,
-    lanes,
+    threadsPerBlock: lanes,
     cluster,
     blocks: multiplySizes(...kernel.grid.map(({ extent }) => extent)),
     sharedBytes,

@@ -36,8 +36,8 @@ export function minBlocksPerMultiprocessor(
   const isAlone = threads.length === 1 && clusterSize(grid) === 1;
   if (!isStraight || !isAlone) return 1;
   const registers = Math.max(fewestRegisters, 2 * registersHeld(kernel));
-  const lanes = warps * lanesPerWarp;
-  return Math.max(1, occupancy(target, { lanes, sharedBytes, registers }).blocks);
+  const perBlock = warps * lanesPerWarp;
+  return Math.max(1, occupancy(target, { threads: perBlock, sharedBytes, registers }).blocks);
 }
 
 /** Registers of a lane for the tiles that are held at once, between ops, where they are most; those of branches too. */

@@ -100,8 +100,8 @@ export class DeviceModule {
   #launchBlock(program: Program, input: number, output: number): HostMemory {
     const block = this.#driver.allocateHost(valuesOffset + 128 + mapBytes * program.maps.length);
     const view = dataView(block);
-    const { blocks, lanes, cluster, sharedBytes } = program;
-    [blocks, 1, 1, lanes, 1, 1, sharedBytes].forEach((value, at) =>
+    const { blocks, threads, cluster, sharedBytes } = program;
+    [blocks, 1, 1, threads, 1, 1, sharedBytes].forEach((value, at) =>
       view.setUint32(4 * at, value, true),
     );
     writeAddress(view, 32, this.#context.stream);

@@ -69,7 +69,7 @@ function foreign(field: string, value: Parameter): BadCall {
     call: async (replaced) => {
       const device = await deviceNamed("emulator");
       const module = device.load(ptx);
-      const settings = { blocks: 1, lanes: 32, parameters: [null], [field]: replaced };
+      const settings = { blocks: 1, threads: 32, parameters: [null], [field]: replaced };
       try {
         device.launch(module, settings as never);
         await device.synchronize();
@@ -87,7 +87,7 @@ function emulated(field: string, value: Parameter): BadCall {
     parameters: [value],
     call: (replaced) => {
       const emulator = new Emulator();
-      const settings = { blocks: 1, lanes: 32, parameters: [null], [field]: replaced };
+      const settings = { blocks: 1, threads: 32, parameters: [null], [field]: replaced };
       emulator.launch(emulator.load(ptx), settings as never);
     },
   };
@@ -366,12 +366,12 @@ export const deviceCalls: readonly BadCall[] = [
   ofEmulator(
     "launch",
     parameter(() => "module"),
-    parameter(() => ({ blocks: 1, lanes: 1, parameters: [0] })),
+    parameter(() => ({ blocks: 1, threads: 1, parameters: [0] })),
   ),
   ofEmulator(
     "run",
     parameter(() => "module"),
-    parameter(() => ({ blocks: 1, lanes: 1, parameters: [0] })),
+    parameter(() => ({ blocks: 1, threads: 1, parameters: [0] })),
   ),
   ofEmulator(
     "allocate",

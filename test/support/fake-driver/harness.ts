@@ -105,7 +105,7 @@ export function stubCompiler(
       name,
       entry: name,
       target,
-      lanes: 128 * threads.length,
+      threadsPerBlock: 128 * threads.length,
       cluster: 1,
       blocks: multiplySizes(...grid.map(({ extent }) => extent)),
       sharedBytes: 0,

@@ -293,7 +293,7 @@ const cost = record<CostReport>({
   sharedRead: number,
   sharedWritten: number,
   unknownLoops: list(line),
-  lanes: number,
+  threads: number,
   sharedBytes: number,
   occupancy: record({ blocks: number, limit: text }),
   lines: list(costLine),

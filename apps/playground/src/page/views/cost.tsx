@@ -31,7 +31,7 @@ function Cost({ cost, marking }: { readonly cost: CostReport; readonly marking: 
     ["Transcendental", `${amount(cost.transcendentals)} calls`],
     ["Global memory", `${amount(cost.globalRead)}B read, ${amount(cost.globalWritten)}B written`],
     ["Shared memory", `${amount(cost.sharedRead)}B read, ${amount(cost.sharedWritten)}B written`],
-    ["A block takes", `${cost.lanes} lanes, ${bytesText(cost.sharedBytes)} shared`],
+    ["A block takes", `${cost.threads} threads, ${bytesText(cost.sharedBytes)} shared`],
     ["At once", `${occupancy.blocks} blocks a processor, limited by ${occupancy.limit}`],
     ["Registers", "not known here: no assembler runs in a browser"],
     ["At least", `${timeText(roofline.least)} on ${roofline.board}, bound by ${roofline.bound}`],
