@@ -91,7 +91,7 @@ export const languageReasons: Reasons = {
   toElements: { matrix: host },
   transposeLayout: { matrix: host },
   transposeView: { matrix: host },
-  turns: { example: fragment },
+  pingPong: { example: fragment },
   union: { example: fragment },
   unpackElements: { matrix: host },
   waitForPreviousKernel: { example: fragment },

@@ -237,7 +237,7 @@ const broken: { readonly [name: string]: (things: Things) => void } = {
   },
   "a store while another array is settled": ({ i, x, out }) => {
     out.at(i).store(x.at(i).load());
-    waitForPreviousKernel({ settled: ["x"] });
+    waitForPreviousKernel({ independent: ["x"] });
   },
 };
 
@@ -341,14 +341,16 @@ test.each(Object.entries(sound))("%s starts early", (_, body) => {
   expect(lower(started(body).kernel, targets.sm_90a).dependentLaunch).toBe(true);
 });
 
-test("settled arrays are inputs", () => {
-  expect(codeOf(() => started(() => waitForPreviousKernel({ settled: ["out"] })))).toBe("TW2224");
+test("independent arrays are inputs", () => {
+  expect(codeOf(() => started(() => waitForPreviousKernel({ independent: ["out"] })))).toBe(
+    "TW2224",
+  );
 });
 
 test.each([null, 5, {}, true, "x", [5]])(
-  "settled arrays are named in a list, not by %j",
-  (settled) => {
-    const options = { settled: settled as never };
+  "independent arrays are named in a list, not by %j",
+  (independent) => {
+    const options = { independent: independent as never };
     expect(codeOf(() => started(() => waitForPreviousKernel(options)))).toBe("TW1008");
   },
 );
@@ -407,7 +409,7 @@ describe("what is read before the wait in a plan", () => {
     { name: "second", inputs: { lengths: row, sums: row }, outputs: { out: row } },
     ({ lengths, sums, out }) => {
       const own = lengths.load();
-      waitForPreviousKernel({ settled: ["lengths"] });
+      waitForPreviousKernel({ independent: ["lengths"] });
       out.store(own.add(sums.load()));
     },
   ) as unknown as KernelDefinition;

@@ -26,7 +26,7 @@ import type { Kernels } from "./alike.ts";
 
 export type Shape = readonly [m: number, n: number, k: number];
 
-type Handed = NonNullable<TileOptions["split"]>;
+type Handed = NonNullable<TileOptions["streamK"]>;
 
 /**
  * Products whose tiles are dealt beforehand or taken from a counter. Where they are skewed, one of eight, at random,
@@ -48,7 +48,7 @@ export const productOf = (
         result: smem(bf16, [2, 2, 64, 64]),
         ...(split && {
           sums: gmem(f32, [processors, 2, 64, 256]),
-          told: semaphore([processors, 2]),
+          flags: semaphore([processors, 2]),
         }),
       },
     },
@@ -59,7 +59,7 @@ export const productOf = (
         {
           tiles: tiles(
             { i: cdiv(m, 128), j: cdiv(n, 256) },
-            { ...order, ...(counted && { counter }), ...(split && { split: handed as Handed }) },
+            { ...order, ...(counted && { counter }), ...(split && { streamK: handed as Handed }) },
           ),
           grid: skewed
             ? ({ i, j }) => {

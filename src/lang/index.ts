@@ -62,7 +62,14 @@ export type { InlineElements, InlineLanes, InlineResults, InlineTile } from "./i
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";
 export type { PickedRef, TileIndex } from "./picked-ref.ts";
-export { pipeline, ring, storeThrough, tiles, turns, warpSpecialized } from "./pipeline/index.ts";
+export {
+  pipeline,
+  ring,
+  storeThrough,
+  tiles,
+  pingPong,
+  warpSpecialized,
+} from "./pipeline/index.ts";
 export type {
   BlockMap,
   CarryingPipeline,
@@ -79,8 +86,8 @@ export type {
   SpecializedTile,
   TileOptions,
   Tiles,
-  TurnOptions,
-  Turns,
+  PingPongOptions,
+  PingPong,
 } from "./pipeline/index.ts";
 export type { Ref } from "./ref.ts";
 export type { Scalar } from "./elementwise.ts";

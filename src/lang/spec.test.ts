@@ -167,7 +167,7 @@ const specifications: readonly Mistake[] = [
   {
     name: "no blocks on a processor",
     code: "TW1008",
-    make: () => kernel({ name: "k", resident: 0 }, () => undefined), // <- here
+    make: () => kernel({ name: "k", minBlocksPerMultiprocessor: 0 }, () => undefined), // <- here
     expected: "a whole number from 1 to 32",
   },
   {

@@ -64,10 +64,10 @@ export interface KernelSpec<
    */
   readonly warps?: number;
   /**
-   * Blocks that a processor is to hold at once, which bounds the registers of a lane: 65536 are shared by all lanes of these blocks.
+   * Blocks that a multiprocessor is to hold at once, as in CUDA's `__launch_bounds__`: it bounds the registers of a thread, 65536 being shared by all threads of these blocks.
    * Without it the compiler decides.
    */
-  readonly resident?: number;
+  readonly minBlocksPerMultiprocessor?: number;
   /** Arguments that the kernel reads. */
   readonly inputs?: Inputs;
   /** Arrays that the kernel makes. */
@@ -131,7 +131,7 @@ const fieldNames: readonly (keyof KernelSpec)[] = [
   "cluster",
   "threads",
   "warps",
-  "resident",
+  "minBlocksPerMultiprocessor",
   "inputs",
   "outputs",
   "inouts",
@@ -144,7 +144,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
     name,
     threads,
     warps = warpsPerGroup,
-    resident,
+    minBlocksPerMultiprocessor: resident,
     inputs = {},
     outputs = {},
     inouts = {},
@@ -244,13 +244,13 @@ function checkWarps(warps: unknown, location: Location): void {
   });
 }
 
-/** Blocks that a processor of any target holds at most. */
+/** Blocks that a multiprocessor of any target holds at most. */
 const mostResident = 32;
 
 function checkResident(resident: unknown, location: Location): void {
   if (isPositiveInteger(resident) && resident <= mostResident) return;
   wrongKind(
-    "the blocks that a processor holds",
+    "minBlocksPerMultiprocessor",
     `a whole number from 1 to ${mostResident}`,
     resident,
     location,

@@ -166,15 +166,15 @@ export function setRegisters(count: number): void {
 
 /**
  * Waits for the kernel that was launched before this one. A kernel that says so is started early; before this line it must not touch
- * global memory, in any of its program threads and warps. `settled` names inputs that may be read before: those that the launch before it in
+ * global memory, in any of its program threads and warps. `independent` names inputs that may be read before: those that the launch before it in
  * the plan of an operation leaves alone. Launched otherwise, such a kernel is not started early.
  */
 export function waitForPreviousKernel(
-  options: { readonly settled?: readonly string[] } = {},
+  options: { readonly independent?: readonly string[] } = {},
 ): void {
   const location = captureLocation();
-  requireKnownOptions("waitForPreviousKernel", options, ["settled"], "TW1033", location);
-  const { settled } = options;
+  requireKnownOptions("waitForPreviousKernel", options, ["independent"], "TW1033", location);
+  const { independent: settled } = options;
   // A list that the caller may change is copied; what is no list is refused with the op's other attributes.
   const copied = (names: readonly string[]): readonly string[] => Object.freeze([...names]);
   const names = Array.isArray(settled) ? copied(settled) : settled;

@@ -1,5 +1,5 @@
 /** Two consumers that take turns, as `turns` of the language makes it: what one writes in its turn the other reads in its own. */
-import { tensor, barrier, f32, fromNumbers, kernel, loop, smem, turns } from "tilewright";
+import { tensor, barrier, f32, fromNumbers, kernel, loop, smem, pingPong } from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { family } from "./family.ts";
 import type { Expectation } from "./family.ts";
@@ -29,17 +29,17 @@ const make = (mistake?: Mistake): KernelDefinition =>
         consumer(() => {
           const wrong = (name: Mistake): boolean => mistake === name && part === 1;
           const said = mistake === "both begin" ? 0 : mistake === "nobody begins" ? 1 : part;
-          const turn = turns({ barriers: own, part: said, count: 2 });
+          const turn = pingPong({ barriers: own, part: said, count: 2 });
           const again = mistake === "one round more" && part === 1 ? rounds + 1 : rounds;
           loop({ to: again, carry: turn.start() }, (_, state) => {
-            if (!wrong("a turn is not taken")) turn.take(state); // <- takes and gives; takes and gives twice
-            const given = wrong("given before the work") ? turn.give(state) : undefined;
+            if (!wrong("a turn is not taken")) turn.wait(state); // <- takes and gives; takes and gives twice
+            const given = wrong("given before the work") ? turn.arrive(state) : undefined;
             shared.store(x.load().add(part)); // <- works
             y.at(part).store(shared.load());
             if (given !== undefined) return given;
             if (wrong("a turn is not given")) return state;
-            if (wrong("a turn is given twice")) turn.give(state); // <- takes and gives twice
-            return turn.give(state); // <- takes and gives; takes and gives twice; unheard
+            if (wrong("a turn is given twice")) turn.arrive(state); // <- takes and gives twice
+            return turn.arrive(state); // <- takes and gives; takes and gives twice; unheard
           });
         });
       });

@@ -428,13 +428,13 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     notes: ["it is waited for here"],
   },
   {
-    name: "settled output",
+    name: "independent output",
     code: "TW2224",
     make: () =>
       starting(() => {
-        waitForPreviousKernel({ settled: ["out"] }); // <- settled output
+        waitForPreviousKernel({ independent: ["out"] }); // <- independent output
       }),
-    message: "out is said to be settled, which is no input array",
+    message: "out is said to be independent, which is no input array",
     expected: "x, whole",
     found: "out",
   },

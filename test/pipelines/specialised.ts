@@ -103,7 +103,10 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
         })[weights]();
       warpSpecialized(
         {
-          tiles: tiles({ i: rows, j: columns }, tileOptions(choices, { counter, sums, told })),
+          tiles: tiles(
+            { i: rows, j: columns },
+            tileOptions(choices, { counter, sums, flags: told }),
+          ),
           grid: split
             ? { k: constant(i32, steps) }
             : (tile) => ({
@@ -145,14 +148,14 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
 
 function tileOptions(
   { order, alternate, counted = false, split = false }: SpecialisedChoices,
-  { counter, ...handed }: Required<Pick<TileOptions, "counter">> & Required<TileOptions>["split"],
+  { counter, ...handed }: Required<Pick<TileOptions, "counter">> & Required<TileOptions>["streamK"],
 ): TileOptions {
   return {
     along: "worker",
-    ...(order !== undefined && { order, group: 2 }),
+    ...(order !== undefined && { order, groupSize: 2 }),
     ...(alternate !== undefined && { alternate }),
     ...(counted && { counter }),
-    ...(split && { split: handed }),
+    ...(split && { streamK: handed }),
   };
 }
 

@@ -1,6 +1,6 @@
 /** Consumers that take turns write one after the other, the first one first. */
 import { expect, test } from "vitest";
-import { tensor, barrier, i32, kernel, loop, turns, when } from "tilewright";
+import { tensor, barrier, i32, kernel, loop, pingPong, when } from "tilewright";
 import { requireClean, requireEmulated } from "./run.ts";
 
 const [consumers, rounds] = [3, 4];
@@ -16,15 +16,15 @@ const taking = kernel(
   ({ log, own, first, second, third }) => {
     [first, second, third].forEach((consumer, part) => {
       consumer(() => {
-        const turn = turns({ barriers: own, part, count: consumers });
+        const turn = pingPong({ barriers: own, part, count: consumers });
         loop({ to: rounds, carry: turn.start() }, (round, state) => {
-          turn.take(state);
+          turn.wait(state);
           const place = round.mul(consumers).add(part);
           const before = log.at(place).loadScalar();
           when(before.ge(0), () => {
             log.at(place.add(1)).store(before.add(1 + part));
           });
-          return turn.give(state);
+          return turn.arrive(state);
         });
       });
     });

@@ -245,7 +245,18 @@ describe("mistakes are reported where launch was called", () => {
   const cases: readonly (readonly [string, string, unknown, string])[] = [
     ["a setting that does not exist", "TW4015", { ...good, block: 2 }, "unknown option block"],
     ["no blocks", "TW4016", { ...good, blocks: 0 }, "blocks of launch cannot be 0"],
-    ["lanes in four directions", "TW4016", { ...good, lanes: [1, 1, 1, 1] }, "lanes of launch"],
+    [
+      "threads in four directions",
+      "TW4016",
+      { ...good, threads: [1, 1, 1, 1] },
+      "threads of launch",
+    ],
+    [
+      "a setting by its earlier name",
+      "TW4015",
+      { ...good, lanes: 32 },
+      "unknown option lanes of launch, which is called threads",
+    ],
     ["half a block", "TW4016", { ...good, blocks: [1, 0.5] }, "blocks of launch cannot be 0.5"],
     ["a seed that is no number", "TW4016", { ...good, seed: "7" }, "seed of launch"],
     ["checks that are no truth", "TW4016", { ...good, checks: 1 }, "checks of launch"],

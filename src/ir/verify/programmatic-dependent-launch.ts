@@ -20,7 +20,7 @@ export function verifyDependentLaunch(kernel: Kernel): void {
   );
   const unknown = settled.find((name) => !inputs.some((input) => input.name === name));
   if (unknown !== undefined)
-    reject(wait, "TW2224", `${unknown} is said to be settled, which is no input array`, {
+    reject(wait, "TW2224", `${unknown} is said to be independent, which is no input array`, {
       expected: inputs.map(({ name }) => name).join(", ") || "nothing: there are no input arrays",
       found: unknown,
     });

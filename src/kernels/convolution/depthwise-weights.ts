@@ -115,7 +115,7 @@ export function depthwiseWeightsKernel(
   return kernel(
     {
       name: "depthwise_weights_gradient",
-      resident: blocksPerProcessor,
+      minBlocksPerMultiprocessor: blocksPerProcessor,
       grid: { group: cdiv(to.inner, columns), few: Math.ceil(all / taps), part: parts },
       inputs: { x: tensor(dtype, sideShape(ofX)), dOut: tensor(dtype, sideShape(ofOut)) },
       outputs: { sums: tensor(compute, [parts, all, to.inner]) },

@@ -355,7 +355,7 @@ export function depthwiseKernel(
   return kernel(
     {
       name: isForward ? "depthwise_convolution" : "depthwise_convolution_backward",
-      resident: blocksPerProcessor,
+      minBlocksPerMultiprocessor: blocksPerProcessor,
       grid: {
         ...{ outer, z: cdiv(depth, deep), y: cdiv(height, rows) },
         ...{ x: cdiv(groups, places), part: cdiv(run, columns) },

@@ -336,5 +336,5 @@ function countingOf(
 
 function handedOf(argument: object): Handing {
   const { handed, told } = argument as { readonly handed: Ref; readonly told: Semaphore };
-  return { sums: handed, told };
+  return { sums: handed, flags: told };
 }

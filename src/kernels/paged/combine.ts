@@ -101,7 +101,7 @@ export function combineKernel(form: PagedForm): KernelDefinition {
       // Waited for in both branches: an assembler that has to know which one it is computes all of that before. What comes after this kernel waits for it alone,
       // and so for the splits, too, by way of all of its blocks.
       const follow = (): void => {
-        waitForPreviousKernel({ settled: ["lengths"] });
+        waitForPreviousKernel({ independent: ["lengths"] });
         launchNextKernel();
       };
       when(

@@ -29,8 +29,8 @@ const shortElements = 16;
  * inputs. Rows of 8,192 without such inputs leave registers for more blocks of four warps.
  */
 const wideForms = [
-  { columns: 16_384, wide: { warps: 16, resident: 2 }, fewestColumnInputs: 0 },
-  { columns: 8192, wide: { warps: 8, resident: 4 }, fewestColumnInputs: 1 },
+  { columns: 16_384, wide: { warps: 16, minBlocksPerMultiprocessor: 2 }, fewestColumnInputs: 0 },
+  { columns: 8192, wide: { warps: 8, minBlocksPerMultiprocessor: 4 }, fewestColumnInputs: 1 },
 ] as const;
 /** Rows of a block where rows are contiguous across, not along. */
 const crossingRows = 64;
@@ -155,9 +155,9 @@ export function earlyRows(
   const words = bits.reduce((sum, each) => sum + each.bits, 0) / 32;
   const wanted = Math.max(fewestRegisters, (columns / threadsPerBlock) * words);
   const registers = registerUnit * Math.ceil(wanted / registerUnit);
-  const resident = Math.floor(processorRegisters / (threadsPerBlock * registers));
-  if (resident < fewestBlocks) return undefined;
-  return { rows, columns, blocks, pieces, early: { resident } };
+  const minBlocksPerMultiprocessor = Math.floor(processorRegisters / (threadsPerBlock * registers));
+  if (minBlocksPerMultiprocessor < fewestBlocks) return undefined;
+  return { rows, columns, blocks, pieces, early: { minBlocksPerMultiprocessor } };
 }
 
 function columnArrays({ arrays }: RowOp): number {

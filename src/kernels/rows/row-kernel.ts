@@ -51,9 +51,9 @@ export interface RowKernelConfiguration {
   /** Blocks exchange statistics through a mailbox in global memory; the warps of each. */
   readonly gridCooperative?: { readonly warps: number };
   /** A block has more than four warps: how many, and the blocks of a processor. */
-  readonly wide?: { readonly warps: number; readonly resident: number };
+  readonly wide?: { readonly warps: number; readonly minBlocksPerMultiprocessor: number };
   /** Inputs that only results need are loaded together with the row; the blocks of a processor. */
-  readonly early?: { readonly resident: number };
+  readonly early?: { readonly minBlocksPerMultiprocessor: number };
 }
 
 export function rowKernel(
@@ -81,7 +81,7 @@ export function rowKernel(
       name: op.name,
       grid: { ...grid, rank: blocks },
       ...(isCluster && { cluster: { rank: blocks } }),
-      ...(isManyHeld(op, configuration) && { resident: manyBlocks }),
+      ...(isManyHeld(op, configuration) && { minBlocksPerMultiprocessor: manyBlocks }),
       ...early,
       ...wide,
       ...(gridCooperative !== undefined && {

@@ -389,7 +389,7 @@ test.each(["simulator", "emulator"] as const)(
     const device = await open(kind, { target });
     const columns = 16_384;
     const op = crossEntropy({ logits: bf16, gradient: true });
-    const wide = { warps: 16, resident: 2 };
+    const wide = { warps: 16, minBlocksPerMultiprocessor: 2 };
     expect(op.plan({ m: 1, n: columns }, target).configuration).toMatchObject({ blocks: 1, wide });
     expect(op.plan({ m: 1, n: columns - 8 }, target).configuration).not.toHaveProperty("wide");
     const logits = randomNumbers(bf16, [1, columns], 1, 4);
@@ -407,7 +407,7 @@ test("rows of 8,192 with one per-column input are held by eight warps, and start
   const [rows, columns] = [1, 8192];
   const op = rmsNorm({ x: bf16, scale: bf16, epsilon: 0 });
   const target = { ...targets.sm_90a, processors: 1 };
-  const wide = { warps: 8, resident: 4 };
+  const wide = { warps: 8, minBlocksPerMultiprocessor: 4 };
   expect(op.plan({ m: rows, n: columns }, target).configuration).toMatchObject({ wide });
   for (const other of [softmax({ x: bf16 }), rmsNorm({ x: bf16 }), rmsNorm({ x: f32, scale: f32 })])
     expect(other.plan({ m: rows, n: columns }, target).configuration).not.toHaveProperty("wide");

@@ -216,8 +216,18 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   const norms = [
     { by: f32, rows: 3, columns: 6144, form: { columns: 8192, pieces: 1, warps: 8 } },
     { by: bf16, rows: 3, columns: 6144, form: { columns: 8192, pieces: 1, warps: 8 } },
-    { by: f32, rows: 67, columns: 1100, form: { columns: 2048, early: { resident: 9 } } },
-    { by: bf16, rows: 67, columns: 1100, form: { columns: 2048, early: { resident: 9 } } },
+    {
+      by: f32,
+      rows: 67,
+      columns: 1100,
+      form: { columns: 2048, early: { minBlocksPerMultiprocessor: 9 } },
+    },
+    {
+      by: bf16,
+      rows: 67,
+      columns: 1100,
+      form: { columns: 2048, early: { minBlocksPerMultiprocessor: 9 } },
+    },
   ];
   test.each(dealtTo(kind, norms))(
     "a layer norm of $rows × $columns with $by.name",
@@ -249,9 +259,21 @@ test("per-column inputs are loaded with the rows where registers hold them for t
   const of = (dtype: typeof bf16 | typeof f32, n: number) =>
     layerNorm({ x: bf16, scale: dtype, bias: dtype }).plan({ m: 16_384, n }).configuration;
   const whole = { rows: 1, blocks: 1, pieces: 1 };
-  expect(of(bf16, 2048)).toEqual({ ...whole, columns: 2048, early: { resident: 9 } });
-  expect(of(bf16, 5120)).toEqual({ ...whole, columns: 5120, early: { resident: 4 } });
-  expect(of(bf16, 7168)).toEqual({ ...whole, columns: 7168, early: { resident: 3 } });
+  expect(of(bf16, 2048)).toEqual({
+    ...whole,
+    columns: 2048,
+    early: { minBlocksPerMultiprocessor: 9 },
+  });
+  expect(of(bf16, 5120)).toEqual({
+    ...whole,
+    columns: 5120,
+    early: { minBlocksPerMultiprocessor: 4 },
+  });
+  expect(of(bf16, 7168)).toEqual({
+    ...whole,
+    columns: 7168,
+    early: { minBlocksPerMultiprocessor: 3 },
+  });
   const held = { ...whole, columns: 8192, held: 1 };
   expect(of(f32, 8192)).toMatchObject({ ...held, warps: 8, stages: 13, workers: 132 });
   expect(of(bf16, 10_240)).toMatchObject({ keepsColumns: true });

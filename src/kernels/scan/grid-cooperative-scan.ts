@@ -195,7 +195,7 @@ export function gridCooperativeScanKernel(
         ...Object.fromEntries(leads.map((axis) => [`block${axis}`, form.extents[axis] ?? 1])),
         worker: workers,
       },
-      ...{ warps: cooperativeWarps, resident: cooperativeBlocks },
+      ...{ warps: cooperativeWarps, minBlocksPerMultiprocessor: cooperativeBlocks },
       inputs: scanArrays(rule, form, "input"),
       outputs: scanArrays(rule, form, "output"),
       inouts: {

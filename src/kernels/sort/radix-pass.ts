@@ -62,7 +62,10 @@ export function radixPassKernel(
     {
       name: "radix_pass",
       grid: { block: rows.mul(tiles) },
-      ...{ warps: count, resident: Math.max(1, Math.floor(residentWarps / count)) },
+      ...{
+        warps: count,
+        minBlocksPerMultiprocessor: Math.max(1, Math.floor(residentWarps / count)),
+      },
       inputs: {
         x: keyArray,
         ...(indices === "read" && { from: indexArray }),

@@ -9,8 +9,8 @@ export type { Settled } from "./carries.ts";
 export type { InputOptions, OutputOptions } from "./options.ts";
 export { pipeline } from "./pipeline.ts";
 export type { CarryingPipeline, PipelineOptions } from "./pipeline.ts";
-export { ring, turns } from "./ring.ts";
-export type { Ring, RingPosition, TurnOptions, Turns } from "./ring.ts";
+export { ring, pingPong } from "./ring.ts";
+export type { Ring, RingPosition, PingPong, PingPongOptions } from "./ring.ts";
 export type { RegisterShares } from "./registers.ts";
 export { warpSpecialized } from "./specialized.ts";
 export type {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { bodyText, testMistakes, trace, wrong } from "../../../test/language.ts";
 import type { Mistake } from "../../../test/language.ts";
 import { f32 } from "../../formats/dtype.ts";
-import { tensor, barrier, block, kernel, loop, pipeline, ring, turns, zeros } from "../index.ts";
+import { tensor, barrier, block, kernel, loop, pipeline, ring, pingPong, zeros } from "../index.ts";
 import type { Scalar } from "../index.ts";
 
 const mistakes: readonly Mistake[] = [
@@ -157,10 +157,10 @@ test("turns wait for their own barrier and arrive on the next one's", () => {
     ({ own, a, b }) => {
       [a, b].forEach((thread, part) => {
         thread(() => {
-          const turn = turns({ barriers: own, part, count: 2 });
+          const turn = pingPong({ barriers: own, part, count: 2 });
           loop({ to: 3, carry: turn.start() }, (_, state) => {
-            turn.take(state);
-            return turn.give(state);
+            turn.wait(state);
+            return turn.arrive(state);
           });
         });
       });

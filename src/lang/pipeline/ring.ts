@@ -74,8 +74,8 @@ export function asScalar(index: Index): Scalar<"i32"> {
   return index instanceof Scalar ? index : constant(i32, index);
 }
 
-/** Options of `turns`. */
-export interface TurnOptions {
+/** Options of `pingPong`. */
+export interface PingPongOptions {
   /** A barrier for each consumer. */
   readonly barriers: Barrier;
   /** Which consumer this is, from 0. */
@@ -84,31 +84,31 @@ export interface TurnOptions {
   readonly count: number;
 }
 
-/** Consumers that take turns, so that one computes what the other does not need the tensor cores for (ping-pong). */
-export interface Turns {
+/** Ping-pong: consumers issue products one after the other, so that one computes while the tensor cores work for another. */
+export interface PingPong {
   /** The state before the first turn, to be carried by the consumer's loop. */
   start(): Scalar<"i32">;
   /** Waits for this consumer's turn, which the first consumer has at once. */
-  take(state: Scalar<"i32">): void;
-  /** Gives the turn to the next consumer; the state for the turn after. */
-  give(state: Scalar<"i32">): Scalar<"i32">;
+  wait(state: Scalar<"i32">): void;
+  /** Lets the next consumer go; the state for the turn after. */
+  arrive(state: Scalar<"i32">): Scalar<"i32">;
 }
 
-/** Consumers that do something in turns: the first, the second, … the last, the first again. */
-export function turns({ barriers, part, count }: TurnOptions): Turns {
+/** Orders consumers: the first, the second, … the last, the first again (the ordered barrier of ping-pong kernels). */
+export function pingPong({ barriers, part, count }: PingPongOptions): PingPong {
   const location = captureLocation();
   if (!(barriers instanceof Barrier))
-    wrongKind("the barriers of turns", "a barrier for each consumer", barriers, location);
-  if (!isIndex(part)) wrongKind("part of turns", "a number or an i32 scalar", part, location);
+    wrongKind("the barriers of pingPong", "a barrier for each consumer", barriers, location);
+  if (!isIndex(part)) wrongKind("part of pingPong", "a number or an i32 scalar", part, location);
   if (!isPositiveInteger(count))
-    wrongKind("count of turns", "a positive whole number", count, location);
+    wrongKind("count of pingPong", "a positive whole number", count, location);
   const own = asScalar(part);
   return Object.freeze({
     start: () => own.eq(0).cast(i32),
-    take: (state: Scalar<"i32">) => {
+    wait: (state: Scalar<"i32">) => {
       barriers.at(part).wait({ parity: state });
     },
-    give: (state: Scalar<"i32">) => {
+    arrive: (state: Scalar<"i32">) => {
       const following = own.add(1);
       barriers.at(following.eq(count).select(0, following)).arrive();
       return state.xor(1);

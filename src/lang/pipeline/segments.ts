@@ -216,12 +216,12 @@ export function splitTiles({
   };
 }
 
-/** Where each block leaves the sums of a tile that another one began, and where that one is told of them, thread by thread. */
+/** Where each block leaves the sums of a tile that another one began, and the flags that say they are there, one a thread. */
 export interface Handing {
   /** [blocks, threads, …sums] in global memory. */
   readonly sums: Ref;
   /** [blocks, threads] */
-  readonly told: Semaphore;
+  readonly flags: Semaphore;
   /** In how many parts along their first axis sums of others are added, one after the other, so that lanes need not hold all of both; 1 unless told. */
   readonly pieces?: number;
 }
@@ -278,7 +278,7 @@ function sumsStart({ half }: Segment, count: number): Integer | number {
 
 /** Leaves sums for the block that began the tile, or for those that began its halves. */
 function leaveSums(
-  { sums, told }: Handing,
+  { sums, flags }: Handing,
   segment: Segment,
   { starter, isOfBoth }: SharedSums,
   { worker, part }: Holder,
@@ -289,16 +289,16 @@ function leaveSums(
     .at(worker, part)
     .at(slice(sumsStart(segment, count), count))
     .store(product);
-  told.at(starter, part).signal();
+  flags.at(starter, part).signal();
   if (isOfBoth !== undefined)
     when(isOfBoth, () => {
-      told.at(starter.add(1), part).signal();
+      flags.at(starter.add(1), part).signal();
     });
 }
 
 /** Waits until all others have left their sums, and adds these in the order of the steps. */
 function addOthers(
-  { sums, told, pieces = 1 }: Handing,
+  { sums, flags, pieces = 1 }: Handing,
   segment: Segment,
   { others, apart, last }: SharedSums,
   { worker, part }: Holder,
@@ -311,7 +311,7 @@ function addOthers(
     product.slice([piece * each, ...rest.map(() => 0)], [each, ...rest]),
   );
   when(others.gt(0), () => {
-    told.at(worker, part).wait(others, { decrement: true });
+    flags.at(worker, part).wait(others, { decrement: true });
   });
   const added = loop({ to: others, carry: own }, (position, before) => {
     const other = sums.at(worker.add(position.add(1).mul(apart)).minimum(last), part);

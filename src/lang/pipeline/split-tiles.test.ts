@@ -5,7 +5,7 @@ import { f32, i32 } from "../../formats/dtype.ts";
 import { tensor, gmem, kernel, semaphore, smem, tiles, warpSpecialized, zeros } from "../index.ts";
 import type { Ref, Scalar, TileOptions } from "../index.ts";
 
-type Handed = NonNullable<TileOptions["split"]>;
+type Handed = NonNullable<TileOptions["streamK"]>;
 
 interface Things {
   readonly x: Ref<"f32">;
@@ -31,7 +31,7 @@ function trace(body: (things: Things) => void, grid: { readonly [axis: string]: 
       },
     },
     ({ x, y, counter, buffers, sums, told }) => {
-      body({ x, y, counter, buffers, split: { sums, told } });
+      body({ x, y, counter, buffers, split: { sums, flags: told } });
     },
   );
 }
@@ -45,7 +45,7 @@ const mistakes: readonly Mistake[] = [
     make: () =>
       trace(
         ({ split }) => {
-          tiles({ i: 4 }, { along: "worker", split }); // <- here
+          tiles({ i: 4 }, { along: "worker", streamK: split }); // <- here
         },
         { half: 2 },
       ),
@@ -56,7 +56,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW1008",
     make: () =>
       trace(({ split: { sums } }) => {
-        tiles({ i: 4 }, { split: wrong({ sums }) }); // <- here
+        tiles({ i: 4 }, { streamK: wrong({ sums }) }); // <- here
       }),
     message: "what split tiles hand over",
   },
@@ -64,8 +64,8 @@ const mistakes: readonly Mistake[] = [
     name: "sums in shared memory",
     code: "TW1008",
     make: () =>
-      trace(({ split: { told }, buffers }) => {
-        tiles({ i: 4 }, { split: { sums: buffers, told } }); // <- here
+      trace(({ split: { flags: told }, buffers }) => {
+        tiles({ i: 4 }, { streamK: { sums: buffers, flags: told } }); // <- here
       }),
     message: "the sums of split tiles",
   },
@@ -74,7 +74,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW1110",
     make: () =>
       trace(({ split, counter }) => {
-        tiles({ i: 4 }, { split, counter }); // <- here
+        tiles({ i: 4 }, { streamK: split, counter }); // <- here
       }),
     found: "both",
   },
@@ -83,7 +83,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW1110",
     make: () =>
       trace(({ split }) => {
-        tiles({ i: 4 }, { split }).each(() => undefined); // <- here
+        tiles({ i: 4 }, { streamK: split }).each(() => undefined); // <- here
       }),
     message: "no steps",
   },
@@ -92,7 +92,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW1112",
     make: () =>
       trace(({ split, x }) => {
-        const work = tiles({ i: 4 }, { split });
+        const work = tiles({ i: 4 }, { streamK: split });
         const inputs = { row: ({ k }: K) => x.at(k) };
         const grid = ({ i }: { readonly i: Scalar<"i32"> }) => ({ k: i });
         warpSpecialized({ tiles: work, grid, inputs }, () => undefined); // <- here
@@ -104,7 +104,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW1112",
     make: () =>
       trace(({ split, x }) => {
-        const work = tiles({ i: 4 }, { split });
+        const work = tiles({ i: 4 }, { streamK: split });
         const inputs = { row: ({ k }: K) => x.at(k) };
         warpSpecialized({ tiles: work, grid: { j: 2, k: 2 }, inputs }, () => undefined); // <- here
       }),
@@ -115,7 +115,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW1112",
     make: () =>
       trace(({ split, x, y }) => {
-        const work = tiles({ i: 4 }, { split });
+        const work = tiles({ i: 4 }, { streamK: split });
         const blocks = {
           inputs: { row: ({ k }: K) => x.at(k) },
           outputs: { out: ({ i }: { readonly i: Scalar<"i32"> }) => y.at(i) },
@@ -130,7 +130,7 @@ const mistakes: readonly Mistake[] = [
     make: () =>
       trace(({ split, x }) => {
         const options = { grid: { k: 2 }, inputs: { row: ({ k }: K) => x.at(k) } };
-        warpSpecialized({ tiles: tiles({ i: 4 }, { split }), ...options }, ({ steps }) => {
+        warpSpecialized({ tiles: tiles({ i: 4 }, { streamK: split }), ...options }, ({ steps }) => {
           steps(zeros(f32, [64]), ({ row }, sum) => sum.add(row.load())); // <- here
         });
       }),
@@ -142,7 +142,7 @@ const mistakes: readonly Mistake[] = [
     make: () =>
       trace(({ split, x }) => {
         const options = { grid: { k: 2 }, inputs: { row: ({ k }: K) => x.at(k) } };
-        warpSpecialized({ tiles: tiles({ i: 4 }, { split }), ...options }, ({ steps }) => {
+        warpSpecialized({ tiles: tiles({ i: 4 }, { streamK: split }), ...options }, ({ steps }) => {
           steps(() => undefined); // <- here
         });
       }),
@@ -154,7 +154,7 @@ const mistakes: readonly Mistake[] = [
     make: () =>
       trace(({ split, x }) => {
         const options = { grid: { k: 2 }, inputs: { row: ({ k }: K) => x.at(k) } };
-        warpSpecialized({ tiles: tiles({ i: 4 }, { split }), ...options }, ({ steps }) => {
+        warpSpecialized({ tiles: tiles({ i: 4 }, { streamK: split }), ...options }, ({ steps }) => {
           steps(zeros(f32, [64]), (_, sum) => sum, wrong(3)); // <- here
         });
       }),

@@ -1,5 +1,5 @@
 /**
- * Persistent work: tiles that are dealt to thread blocks, as many of which run as there are processors. A block takes
+ * Persistent work: a tile scheduler for persistent kernels, whose grid has a block for each multiprocessor. A block takes
  * tile after tile:
  *
  *   tiles 0 … 6 for 3 blocks         block 0: 0, 3, 6     block 1: 1, 4     block 2: 2, 5
@@ -52,17 +52,17 @@ export interface TileOptions {
   /** How tiles are numbered; "plain" unless given. */
   readonly order?: "plain" | "snake" | "grouped";
   /** Rows of tiles in a group of the order "grouped"; 8 unless given. */
-  readonly group?: number;
-  /** Whether every other round is dealt backwards, for tiles that become smaller from the first to the last. */
+  readonly groupSize?: number;
+  /** Whether every other round is assigned backwards, for tiles that become smaller from the first to the last. */
   readonly alternate?: boolean;
   /** An i32 in global memory, 0 at first, by which blocks take the next tile when they are done with one. */
   readonly counter?: Ref<"i32">;
   /**
    * The tiles that are left for the last round are cut along their steps, so that every block has a part; for
    * `warpSpecialized`. Blocks hand each other what their steps came to through memory: `sums` is [blocks, computing threads,
-   * …the tile of a thread], `told` a semaphore [blocks, computing threads].
+   * …the tile of a thread], `flags` a semaphore [blocks, computing threads].
    */
-  readonly split?: { readonly sums: Ref; readonly told: Semaphore };
+  readonly streamK?: { readonly sums: Ref; readonly flags: Semaphore };
 }
 
 /** A part of a tile: its steps, and how the block and the others that have parts of it hand over sums. */
@@ -71,7 +71,7 @@ export interface TilePart extends Segment {
   readonly handing: Handing;
 }
 
-/** What the body of a tile is told besides its indices. */
+/** What the body of a tile gets besides its indices. */
 export interface TileTurn {
   /** Undefined for a whole tile. */
   readonly part: TilePart | undefined;
@@ -286,7 +286,7 @@ function divided(
   return indices.toReversed();
 }
 
-const tileOptions = ["along", "order", "group", "alternate", "counter", "split"];
+const tileOptions = ["along", "order", "groupSize", "alternate", "counter", "streamK"];
 
 /** Tiles along each named axis, for the thread blocks of a persistent kernel. */
 export function tiles<const G extends StepGrid>(
@@ -311,14 +311,20 @@ export function tiles<const G extends StepGrid>(
   requireOrder(options, extents.length, location);
   const axes = trace.context.grid.map(({ name }) => name);
   const axis = dealingAxis(options.along, axes, location);
-  const { order = "plain", group = 8, alternate = false, counter, split } = options;
+  const {
+    order = "plain",
+    groupSize: group = 8,
+    alternate = false,
+    counter,
+    streamK: split,
+  } = options;
   if (typeof alternate !== "boolean")
     wrongKind("alternate of tiles", "true or false", alternate, location);
   if (alternate && (counter !== undefined || split !== undefined))
     refuse(
-      "tiles that are counted or split are not dealt in rounds",
-      "one of alternate, counter and split",
-      counter === undefined ? "alternate and split" : "alternate and counter",
+      "tiles that are counted or split are not scheduled in rounds",
+      "one of alternate, counter and streamK",
+      counter === undefined ? "alternate and streamK" : "alternate and counter",
       location,
     );
   if (counter !== undefined) requireCounter(counter, trace.context.grid, location);
@@ -327,11 +333,15 @@ export function tiles<const G extends StepGrid>(
   return new Tiles<AxesOf<G>>(names, { extents, axis, order, group, alternate, counter, split });
 }
 
-function requireOrder({ order, group }: TileOptions, axes: number, location: Location): void {
+function requireOrder(
+  { order, groupSize: group }: TileOptions,
+  axes: number,
+  location: Location,
+): void {
   if (order !== undefined && !["plain", "snake", "grouped"].includes(order))
     wrongKind("the order of tiles", '"plain", "snake" or "grouped"', order, location);
   if (group !== undefined && !isPositiveInteger(group))
-    wrongKind("group of tiles", "a positive whole number", group, location);
+    wrongKind("groupSize of tiles", "a positive whole number", group, location);
   if (axes < 2 && order !== undefined && order !== "plain")
     throw new TilewrightError({
       code: "TW1110",
@@ -362,14 +372,14 @@ function requireCounter(counter: unknown, grid: readonly GridAxis[], location: L
 
 /** Blocks hand sums to each other by their numbers along one axis, which are known before the first tile. */
 function requireSplit(
-  { split, counter }: TileOptions,
+  { streamK: split, counter }: TileOptions,
   grid: readonly GridAxis[],
   location: Location,
 ): void {
-  if (!isRecord(split) || !(split.sums instanceof Ref) || !(split.told instanceof Semaphore))
+  if (!isRecord(split) || !(split.sums instanceof Ref) || !(split.flags instanceof Semaphore))
     wrongKind(
       "what split tiles hand over",
-      "{ sums, told }, an array and a semaphore",
+      "{ sums, flags }, an array and a semaphore",
       split,
       location,
     );

@@ -89,7 +89,7 @@ export const pipelineCodes = registerCodes({
     title: "tiles that cannot be split",
     cause:
       "Tiles are split along one axis of steps, of which all have the same number. What the steps of each part come to, one tile a computing thread, is handed to the block that has the first part, which does the rest in the third function of `steps`.",
-    example: "tiles({ i: 5 }, { split: { sums, told } }), with steps(sum, body) alone",
+    example: "tiles({ i: 5 }, { streamK: { sums, flags } }), with steps(sum, body) alone",
     remedy: "give `steps` what is done with the sums as its third function, and `grid` one axis",
   },
 });

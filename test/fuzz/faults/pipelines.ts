@@ -110,10 +110,10 @@ function specialisedBody(
     Ref<"f32">,
     Ref<"f32">,
   ];
-  const split = { sums: given["sums"] as Ref, told: given["told"] as Semaphore };
+  const split = { sums: given["sums"] as Ref, flags: given["told"] as Semaphore };
   const shared: TileOptions = {
     ...(way === "counted" && { counter: given["counter"] as Ref<"i32"> }),
-    ...(way === "split" && { split }),
+    ...(way === "split" && { streamK: split }),
   };
   const early = is("released before it is read");
   warpSpecialized(

@@ -332,7 +332,7 @@ class Specialised {
       ...order,
       ...(way === "counted" && { counter: given["counter"] as Ref<"i32"> }),
       ...(way === "split" && {
-        split: { sums: given["sums"] as Ref, told: given["told"] as Semaphore },
+        streamK: { sums: given["sums"] as Ref, flags: given["told"] as Semaphore },
       }),
     };
     const steps = constant(i32, this.#setting.steps);

@@ -70,10 +70,10 @@ export const pipelineCalls: readonly BadCall[] = [
   ),
   inBody("tiles", "options", options(), (item) => untyped["tiles"]?.({ i: 4 }, item)),
   inBody(
-    "turns",
+    "pingPong",
     "part",
     parameter(() => 0, "zero", "negative", "nan", "infinite", "fraction", "huge"),
-    (part, { ready }) => untyped["turns"]?.({ barriers: ready, part, count: 2 }),
+    (part, { ready }) => untyped["pingPong"]?.({ barriers: ready, part, count: 2 }),
   ),
   inBody(
     "storeThrough",

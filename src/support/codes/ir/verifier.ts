@@ -154,10 +154,11 @@ export const verifierCodes = registerCodes({
       "call waitForPreviousKernel() first, in the kernel's body or at the start of each thread's code; prefetch(…) may come before it",
   },
   TW2224: {
-    title: "settled array that is no input",
+    title: "independent array that is no input",
     cause:
-      "`waitForPreviousKernel({ settled: [name] })` names input arrays of the kernel that may be read before the wait.",
-    example: 'kernel({ outputs: { out: … } … }, () => waitForPreviousKernel({ settled: ["out"] }))',
+      "`waitForPreviousKernel({ independent: [name] })` names input arrays of the kernel that may be read before the wait.",
+    example:
+      'kernel({ outputs: { out: … } … }, () => waitForPreviousKernel({ independent: ["out"] }))',
     remedy: "name inputs that are arrays, as the kernel declares them",
   },
 });
