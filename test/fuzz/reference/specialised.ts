@@ -68,7 +68,7 @@ interface Setting {
 function drawSetting(random: Random): Setting {
   const way = random.pick(["dealt", "dealt", "counted", "split"] as const);
   const [rows, columns] = [random.pick([1, 1, 2, 3]), 1 + random.below(3)];
-  const order = rows > 1 ? { order: random.pick(["plain", "snake", "grouped"]), group: 2 } : {};
+  const order = rows > 1 ? { order: random.pick(["plain", "snake", "grouped"]), groupSize: 2 } : {};
   const isDealt = way === "dealt";
   const early = way !== "split" && random.below(4) === 0;
   return {
