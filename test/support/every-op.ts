@@ -1,6 +1,6 @@
 /**
- * IR text with every op of the op table, in the printer's own form. Whoever adds an op adds it here; a
- * test compares with the table.
+ * IR text with every op of the op table, in the printer's own form. Whoever adds an op adds it here, before a
+ * kernel's `yield`; a test compares with the table.
  */
 export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ceildiv(n, 64), j = 4 cluster 2] threads [main] (
   inout %0 "x": ref<gmem, f32, [n, 8*k]> strides [16*k, 1],
