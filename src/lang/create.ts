@@ -131,17 +131,11 @@ export interface DotOptions<R extends DTypeName> {
   readonly dtype?: DType<R>;
 }
 
-/** Options of `dot` that leave the format of the sums as it is. */
-interface UsualDotOptions extends Pick<DotOptions<DTypeName>, "precision"> {
-  readonly accumulator?: never;
-  readonly dtype?: never;
-}
-
 /** The matrix product of tiles [m, k] and [k, n]; with leading axes, which both have, a product for each of their items. */
 export function dot<A extends DTypeName>(
   left: Tile<A>,
   right: Tile,
-  options?: UsualDotOptions,
+  options?: DotOptions<never>,
 ): Tile<DotDType<A>>;
 export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   left: Tile<A>,
