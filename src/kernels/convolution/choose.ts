@@ -1,11 +1,11 @@
-/** Which kernel a convolution takes, and its tiles: by TMA where it can read the arrays, by number else. */
+/** Chooses the kernel of a convolution and its tiles: TMA where it can load the arrays, else gathers. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
-import { boxesAcross, tightestBox } from "./boxes.ts";
-import { efficiency, stepChannels, tileColumns, tilePlaces } from "./copied.ts";
-import type { CopiedConfiguration, CopiedForm, ReadForm } from "./copied.ts";
-import type { Direction } from "./gathered.ts";
+import { boxesAcross, tightestBox } from "./tma-boxes.ts";
+import { efficiency, stepChannels, tileColumns, tilePositions } from "./tma-implicit-gemm.ts";
+import type { TmaConfiguration, TmaForm, ReadForm } from "./tma-implicit-gemm.ts";
+import type { Direction } from "./gather-implicit-gemm.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
 import { hasPhases, tapsOf } from "./phases.ts";
 import type { Phases } from "./phases.ts";
@@ -29,8 +29,8 @@ function resultProblem({ name, bits }: DType, groups: number, outputs: number): 
     : undefined;
 }
 
-/** Why TMA cannot bring the operands, in words for a note; undefined where it can. */
-export function copiedProblem(
+/** Why TMA cannot load the operands, as a note; undefined where it can. */
+export function tmaProblem(
   problem: ConvolutionProblem,
   geometry: Geometry,
   direction: Direction,
@@ -82,13 +82,13 @@ function apartProblem(
 }
 
 /** The same of the gradient of the weights, whose columns are whole runs of channels. */
-export function copiedWeightsProblem(
+export function tmaWeightsProblem(
   problem: ConvolutionProblem,
   geometry: Geometry,
   target: Target,
 ): string | undefined {
   const { channels, outputs, out, groups, batch, output } = geometry;
-  const slow = copiedProblem(problem, geometry, "forward", target);
+  const slow = tmaProblem(problem, geometry, "forward", target);
   if (slow !== undefined) return slow;
   if (!liesByRows(out)) return "channels are not last";
   if (channels % stepChannels !== 0)
@@ -105,7 +105,7 @@ export function tileCount(
   { batch, groups }: Geometry,
   places: Triple,
   made: number,
-  { box, columns }: Pick<CopiedConfiguration, "box" | "columns">,
+  { box, columns }: Pick<TmaConfiguration, "box" | "columns">,
 ): number {
   return boxesAcross(batch, places, box) * groups * Math.ceil(made / columns);
 }
@@ -134,19 +134,19 @@ function leastColumns(bits: number): number {
 /** Columns that lanes have registers for, times the bits of a result. */
 const mostColumnBits = 256 * 32;
 
-export function chooseCopied(
+export function chooseTma(
   geometry: Geometry,
   direction: Direction,
   target: Target,
   bits: number,
   phases?: Phases,
-): CopiedConfiguration {
+): TmaConfiguration {
   const isForward = direction === "forward";
   const { batch, channels, outputs, groups, input, output, taps } = geometry;
   const [made, places, summed] = isForward
     ? [outputs, output, channels]
     : [channels, input, outputs];
-  const box = tightestBox(tilePlaces, batch, places);
+  const box = tightestBox(tilePositions, batch, places);
   // What overhangs would be channels of the next group, or of the other column of a pair.
   const isApart = groups > 1 || phases !== undefined;
   const tapCounts = phases?.each.map(tapsOf) ?? [taps[0] * taps[1] * taps[2]];
@@ -165,9 +165,9 @@ export function chooseCopied(
   const columns = possible.reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
   // Results that are not of 16 bits may go through shared memory once more, to come to lie in rows.
   const results = 2 * 2 * 64 * 128 + (bits === 16 ? 0 : 512 * bits);
-  const each = (tilePlaces + columns) * stepChannels * 2;
+  const each = (tilePositions + columns) * stepChannels * 2;
   const most = Math.floor((target.sharedMemoryPerBlock - results - 2048) / each);
-  return { kernel: "copied", box, columns, stages: Math.max(2, Math.min(8, most)) };
+  return { kernel: "tma", box, columns, stages: Math.max(2, Math.min(8, most)) };
 }
 
 export function readForm(
@@ -184,16 +184,16 @@ export function readForm(
   };
 }
 
-export function copiedForm(
+export function tmaForm(
   problem: ConvolutionProblem,
   geometry: Geometry,
   direction: Direction,
   target: Target,
   phases?: Phases,
-): CopiedForm {
+): TmaForm {
   return {
     ...readForm(problem, geometry, direction, phases),
-    configuration: chooseCopied(
+    configuration: chooseTma(
       geometry,
       direction,
       target,

@@ -178,16 +178,16 @@ test("single places side by side are products of matrices, but for the gradient 
   for (const op of [convolution(spec), convolutionBackwardX(spec)])
     expect(op.plan().configuration.kernel).toBe("persistent");
   const weights = convolutionBackwardW(spec).plan().configuration;
-  expect(weights).toMatchObject({ kernel: "copied", box: [64, 1, 1] });
+  expect(weights).toMatchObject({ kernel: "tma", box: [64, 1, 1] });
   const padded = convolution({ ...spec, padding: 1 }).plan().configuration;
-  expect(padded.kernel).toBe("copied");
+  expect(padded.kernel).toBe("tma");
 });
 
 test("the gradient of x of strided convolutions is one launch, also of places that no tap meets", () => {
   const x = tensor(bf16, [64, 28, 28, 256]);
   for (const w of [tensor(bf16, [256, 3, 3, 256]), tensor(bf16, [256, 1, 1, 256])]) {
     const op = convolutionBackwardX({ x, w, padding: w.shape[1] === 3 ? 1 : 0, strides: 2 });
-    expect(op.plan().configuration.kernel).toBe("copied");
+    expect(op.plan().configuration.kernel).toBe("tma");
     expect(op.kernels()).toHaveLength(1);
   }
 });
@@ -195,9 +195,9 @@ test("the gradient of x of strided convolutions is one launch, also of places th
 test("TMA is used where channels are last and rows are aligned", () => {
   const spec = (c: number) => ({ x: tensor(bf16, [8, 56, 56, c]), w: tensor(bf16, [c, 3, 3, c]) });
   const fast = convolution({ ...spec(64), padding: 1 }).plan();
-  expect(fast.configuration).toMatchObject({ kernel: "copied", box: [2, 8, 8] });
+  expect(fast.configuration).toMatchObject({ kernel: "tma", box: [2, 8, 8] });
   const slow = convolution(spec(12)).plan();
-  expect(slow.configuration.kernel).toBe("gathered");
+  expect(slow.configuration.kernel).toBe("gather");
   expect(slow.notes[0]).toContain("rows of 12 channels");
 });
 
@@ -275,6 +275,6 @@ test.each([
   const x = tensor(bf16, [3, 16, 16, 64]);
   const w = tensor(bf16, [channels, 3, 3, 64]);
   const { configuration, launches } = convolution({ x, w, padding: 1, out }).plan();
-  expect(configuration.kernel).toBe("copied");
+  expect(configuration.kernel).toBe("tma");
   for (const { kernel } of launches) compileAhead(kernel);
 });

@@ -1,9 +1,9 @@
 /**
- * `convolution` and its gradients, over one to three spatial axes, as products that read their operands by number:
+ * `convolution` and its gradients, over one to three spatial axes, as implicit GEMMs:
  *
  *   forward          x, w      ──▶ out
  *   gradient of x    dOut, w   ──▶ dx
- *   gradient of w    x, dOut   ──▶ dw, by parts of the places and their sum where there would be few blocks
+ *   gradient of w    x, dOut   ──▶ dw, split over positions where there would be few blocks
  */
 import type { DTypeName } from "../../formats/dtype.ts";
 import { libraryOperation } from "../../device/operation.ts";
@@ -14,16 +14,16 @@ import { captureLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { laidOut } from "../support/sizes.ts";
 import type { MatmulConfiguration } from "../matmul/configuration.ts";
-import { copiedForm, copiedProblem, copiedWeightsProblem, readForm, tileCount } from "./choose.ts";
-import { copiedWeightsKernel, sumSlotsKernel, sumSlotsText } from "./copied-weights.ts";
-import { copiedDimensions, copiedKernel, copiedText } from "./copied.ts";
-import type { CopiedConfiguration } from "./copied.ts";
+import { tmaForm, tmaProblem, tmaWeightsProblem, readForm, tileCount } from "./choose.ts";
+import { tmaWeightsKernel, sumPartialsKernel, sumPartialsText } from "./tma-weight-gradient.ts";
+import { tmaDimensions, tmaKernel, tmaText } from "./tma-implicit-gemm.ts";
+import type { TmaConfiguration } from "./tma-implicit-gemm.ts";
 import {
   addWeightsKernel,
   chooseDepthwiseWeights,
   depthwiseWeightsKernel,
-} from "./depthwise-weights.ts";
-import type { DepthwiseWeightsConfiguration } from "./depthwise-weights.ts";
+} from "./depthwise-weight-gradient.ts";
+import type { DepthwiseWeightsConfiguration } from "./depthwise-weight-gradient.ts";
 import {
   chooseDepthwise,
   depthwiseDimensions,
@@ -32,31 +32,31 @@ import {
   isDepthwise,
   repeatedWeights,
   tapCount,
-  turnWeightsKernel,
+  transposeWeightsKernel,
 } from "./depthwise.ts";
 import type { DepthwiseConfiguration } from "./depthwise.ts";
-import { gatheredKernel, gatheredViews, placeCount } from "./gathered.ts";
-import type { Direction, GatheredConfiguration } from "./gathered.ts";
-import { gatheredWeightsKernel, sumPartsKernel, weightViews } from "./gathered-weights.ts";
-import type { GatheredWeightsConfiguration } from "./gathered-weights.ts";
+import { gatherKernel, gatherViews, placeCount } from "./gather-implicit-gemm.ts";
+import type { Direction, GatherConfiguration } from "./gather-implicit-gemm.ts";
+import { gatherWeightsKernel, sumSplitsKernel, weightViews } from "./gather-weight-gradient.ts";
+import type { GatherWeightsConfiguration } from "./gather-weight-gradient.ts";
 import { phasesOf } from "./phases.ts";
-import { isProduct, planProduct } from "./products.ts";
+import { isProduct, planProduct } from "./pointwise.ts";
 import { geometryOf, problemOf, withoutWindows } from "./problem.ts";
 import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts";
-import { chooseCopiedWeights } from "./weights-tiles.ts";
-import type { CopiedWeightsConfiguration } from "./weights-tiles.ts";
+import { chooseTmaWeights } from "./weight-gradient-tiles.ts";
+import type { TmaWeightsConfiguration } from "./weight-gradient-tiles.ts";
 
-/** How places of the result, or of the gradient of x, are made. */
+/** How positions of the result, or of the gradient of x, are made. */
 export type PixelConfiguration =
-  | GatheredConfiguration
-  | CopiedConfiguration
+  | GatherConfiguration
+  | TmaConfiguration
   | DepthwiseConfiguration
   | MatmulConfiguration;
 
 /** How the gradient of w is made. */
 export type WeightsConfiguration =
-  | GatheredWeightsConfiguration
-  | CopiedWeightsConfiguration
+  | GatherWeightsConfiguration
+  | TmaWeightsConfiguration
   | DepthwiseWeightsConfiguration;
 
 /** The operation that `convolution` makes. */
@@ -207,7 +207,7 @@ function planPixels(
   if (isDepthwise(problem, geometry))
     return planDepthwise(problem, direction, geometry, kernels, target);
   if (isProduct(problem, geometry)) return planProduct(problem, direction, geometry, target);
-  const slow = copiedProblem(problem, geometry, direction, target);
+  const slow = tmaProblem(problem, geometry, direction, target);
   if (slow === undefined) return planCopied(problem, direction, geometry, kernels, target);
   return {
     ...planGathered(problem, direction, geometry, kernels),
@@ -227,17 +227,17 @@ function planCopied(
   const { phases, geometry: own } = isApart
     ? phasesOf(problem, geometry)
     : { phases: undefined, geometry };
-  const form = copiedForm(problem, own, direction, target, phases);
+  const form = tmaForm(problem, own, direction, target, phases);
   const [made, places] = isForward ? [own.outputs, own.output] : [own.channels, own.input];
   const tiles = (phases?.each.length ?? 1) * tileCount(own, places, made, form.configuration);
-  const values = { ...copiedDimensions(own, form), workers: Math.min(target.processors, tiles) };
+  const values = { ...tmaDimensions(own, form), workers: Math.min(target.processors, tiles) };
   const given = { read: isForward ? "x" : "dOut", weights: "w", result: isForward ? "out" : "dx" };
   return {
     configuration: form.configuration,
     source: "heuristic",
     launches: () => {
       if (tiles === 0) return [];
-      const kernel = known(kernels, copiedText(own, form), () => copiedKernel(problem, own, form));
+      const kernel = known(kernels, tmaText(own, form), () => tmaKernel(problem, own, form));
       return [launched(kernel, reshaped(kernel, given, values), values)];
     },
   };
@@ -265,7 +265,7 @@ function planDepthwise(
     scratch: { turned: { dtype: problem.w.dtype, shape: [taps, geometry.groups + repeated] } },
     launches: () => {
       const turn = known(kernels, `turn ${repeated} ${text}`, () =>
-        turnWeightsKernel(problem.w.dtype, taps, geometry.groups, repeated),
+        transposeWeightsKernel(problem.w.dtype, taps, geometry.groups, repeated),
       );
       const sum = known(kernels, JSON.stringify(configuration) + text, () =>
         depthwiseKernel(problem, direction, geometry, configuration),
@@ -289,15 +289,15 @@ function planGathered(
   const isForward = direction === "forward";
   const [summed, made] = isForward ? [channels, outputs] : [outputs, channels];
   const isDouble = problem.accumulator.bits === 64;
-  const configuration: GatheredConfiguration = {
-    kernel: "gathered",
+  const configuration: GatherConfiguration = {
+    kernel: "gather",
     rows: 64,
     columns: tileSide(made, isDouble ? 32 : 64),
     depth: stepDepth(problem, summed),
   };
   const places = placeCount(geometry, direction);
   if (places * made === 0) return { configuration, source: "heuristic", launches: [] };
-  const views = gatheredViews(geometry, direction);
+  const views = gatherViews(geometry, direction);
   const { read, weights } = views;
   const text = JSON.stringify([configuration, read.text(), weights.text(), views.made.text()]);
   const values = {
@@ -310,7 +310,7 @@ function planGathered(
     source: "heuristic",
     launches: () => [
       launched(
-        known(kernels, text, () => gatheredKernel(problem, direction, views, configuration)),
+        known(kernels, text, () => gatherKernel(problem, direction, views, configuration)),
         {
           read: flat(isForward ? "x" : "dOut"),
           weights: flat("w"),
@@ -334,7 +334,7 @@ function planWeights(
 ): Planned<WeightsConfiguration> {
   if (isDepthwise(problem, geometry))
     return planDepthwiseWeights(problem, geometry, kernels, target);
-  const slow = copiedWeightsProblem(problem, geometry, target);
+  const slow = tmaWeightsProblem(problem, geometry, target);
   if (slow === undefined) return planCopiedWeights(problem, geometry, kernels, target);
   return {
     ...planGatheredWeights(problem, geometry, kernels, target),
@@ -351,16 +351,16 @@ function planCopiedWeights(
   const geometry = withoutWindows(problem, given);
   const { groups, outputs, channels, taps } = geometry;
   const form = readForm(problem, geometry, "forward");
-  const { configuration, deal } = chooseCopiedWeights(geometry, target);
+  const { configuration, deal } = chooseTmaWeights(geometry, target);
   const { period, share, workers, slots } = deal;
   const wide = taps[0] * taps[1] * taps[2] * channels;
   const shape = [slots, groups * outputs, wide];
-  const values = { ...copiedDimensions(geometry, form), workers, slots };
-  const text = JSON.stringify([configuration, copiedText(geometry, form)]);
+  const values = { ...tmaDimensions(geometry, form), workers, slots };
+  const text = JSON.stringify([configuration, tmaText(geometry, form)]);
   const scalars = { share: { scalar: share }, period: { scalar: period } };
   const product = (sums: string): PlannedLaunch => {
     const kernel = known(kernels, text, () =>
-      copiedWeightsKernel(problem, geometry, form, configuration),
+      tmaWeightsKernel(problem, geometry, form, configuration),
     );
     const arrays = reshaped(kernel, { x: "x", dOut: "dOut", sums }, values);
     return launched(kernel, { ...arrays, ...scalars }, values);
@@ -372,9 +372,9 @@ function planCopiedWeights(
     source: "heuristic",
     scratch: { sums: { dtype: problem.accumulator, shape } },
     launches: () => {
-      const sumText = JSON.stringify([configuration, sumSlotsText(slots)]);
+      const sumText = JSON.stringify([configuration, sumPartialsText(slots)]);
       const sum = known(kernels, sumText, () =>
-        sumSlotsKernel(problem.w.dtype, configuration, slots),
+        sumPartialsKernel(problem.w.dtype, configuration, slots),
       );
       return [
         product("sums"),
@@ -446,7 +446,7 @@ function planGatheredWeights(
     Math.floor(steps / leastSteps),
   );
   const parts = Math.max(1, wanted);
-  const configuration = { kernel: "gathered", rows, columns, depth, parts } as const;
+  const configuration = { kernel: "gather", rows, columns, depth, parts } as const;
   const elements = groups * outputs * taps[0] * taps[1] * taps[2] * channels;
   if (elements === 0) return { configuration, source: "heuristic", launches: [] };
   const views = weightViews(geometry, parts);
@@ -463,7 +463,7 @@ function planGatheredWeights(
   };
   const product = (made: string): PlannedLaunch =>
     launched(
-      known(kernels, text, () => gatheredWeightsKernel(problem, views, configuration)),
+      known(kernels, text, () => gatherWeightsKernel(problem, views, configuration)),
       { x: flat("x"), dOut: flat("dOut"), made: flat(made) },
       values,
     );
@@ -476,7 +476,7 @@ function planGatheredWeights(
       product("parts"),
       launched(
         known(kernels, `sum ${parts}`, () =>
-          sumPartsKernel(problem.w.dtype, problem.accumulator, parts),
+          sumSplitsKernel(problem.w.dtype, problem.accumulator, parts),
         ),
         {
           parts: { argument: "parts" },

@@ -1,6 +1,6 @@
 /**
- * What a lane of a depthwise convolution makes: some elements next to each other, whose windows overlap, so that what is read once
- * serves several of them. Everything is known before the launch but where the block begins:
+ * The work of one thread of a depthwise convolution: neighbouring elements, whose windows overlap, so that each read serves several of
+ * them. Everything but the start of the block is known before the launch:
  *
  *   forward, stride 1, 3 taps, 2 rows         read rows −1, 0, 1, 2 of the block          row −1 is tap 0 of row 0
  *                                                                                         row  0 is tap 1 of row 0 and tap 0 of row 1
@@ -14,7 +14,7 @@ import { floorDivSize, multiplySizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { constant, iota, slice } from "../../lang/index.ts";
 import type { Ref, Scalar, Slice, Tile } from "../../lang/index.ts";
-import type { Direction } from "./gathered.ts";
+import type { Direction } from "./gather-implicit-gemm.ts";
 import type { Steps, Triple } from "./problem.ts";
 import { windowAlong } from "./problem.ts";
 import type { Tap, WindowGrid } from "./windows.ts";

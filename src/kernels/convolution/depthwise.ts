@@ -1,12 +1,12 @@
 /**
  * Depthwise convolutions, where every channel is a group of its own: no product of matrices, but a window of each channel times the
- * few weights of that channel. Memory bounds them, so a thread has some channels of a few rows, reads every row
- * once for all that it is a tap of (`depthwise-block.ts`), and threads side by side have columns next to each other:
+ * few weights of that channel. They are memory-bound, so a thread has some channels of a few rows and reads every row once for all of its taps
+ * (`depthwise-block.ts`), and neighbouring threads have neighbouring columns:
  *
  *   forward          out[p, c] = Σ over taps of x[p · stride + tap, c] · w[c, tap]
  *   gradient of x    dx[p, c]  = Σ over taps of dOut[the window that p is this tap of, c] · w[c, tap]
  *
- * Weights are turned to [taps, channels] first, so that threads read along channels.
+ * Weights are transposed to [taps, channels] first, so that threads read along channels.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -24,7 +24,7 @@ import {
 } from "../support/sizes.ts";
 import { elementsOf, readingsOf, sideShape, windowAt } from "./depthwise-block.ts";
 import type { Place, Side } from "./depthwise-block.ts";
-import type { Direction } from "./gathered.ts";
+import type { Direction } from "./gather-implicit-gemm.ts";
 import type { ConvolutionProblem, Geometry, Triple } from "./problem.ts";
 import { WindowGrid, tapAt } from "./windows.ts";
 import type { Tap } from "./windows.ts";
@@ -197,7 +197,7 @@ export function sideOf(
  * Weights by taps: [channels, taps] to [taps, channels], which begin anew for blocks that go from the last channel of a column to the first
  * of the next.
  */
-export function turnWeightsKernel(
+export function transposeWeightsKernel(
   dtype: DType,
   taps: number,
   channels: number,

@@ -1,6 +1,6 @@
 /**
- * The gradient of x where windows went two by two. Of places that lie two apart each has the same taps, so that a place of a pair
- * is a convolution of its own, without gaps, over some of the taps:
+ * The gradient of x with stride 2 (transposed convolution). Positions two apart have the same taps, so each position of a pair is a dense
+ * convolution of its own over some of the taps:
  *
  *   taps 3, stride 2, before 1      x      0   1   2   3   4   5        places 0, 2, 4: tap 1 of window 0, 1, 2
  *   window 0                          t1  t2                            places 1, 3, 5: tap 2 of window 0, 1, 2

@@ -1,6 +1,6 @@
 /**
- * What a convolution is asked to do, taken apart. Arrays of one to three spatial axes are all seen as having three, of
- * which the first may be 1, so that everything else in this folder knows one form:
+ * The specification of a convolution, checked and normalized. Arrays of one to three spatial axes are viewed with three, of which the first
+ * may be 1, so that the rest of this folder handles one form:
  *
  *   x    [n, depth, height, width, c]                      w   [o, kernel depth, kernel height, kernel width, c / groups]
  *   out  [n, depth', height', width', o]

@@ -1,6 +1,6 @@
 /**
- * Arrays as the kernels of this folder see them: axes with names, of which extents and strides are dimensions of the
- * kernel, so that one kernel serves all sizes that are aligned alike:
+ * Strided views of arrays: named axes whose extents and strides are dimensions of the kernel, so that one kernel serves all sizes with the
+ * same alignment:
  *
  *   x, channels last    [n, depth, height, width, group, c]    strides [x_n, 0, x_height, x_width, x_group, 1]
  *   x, channels first   the same axes                           strides [x_n, 0, x_height, 1, x_group, x_c]

@@ -1,7 +1,7 @@
 /**
- * Windows over arrays that are seen as [outer, depth, height, width, inner], where channels that stand last are `inner` and channels
- * that stand first belong to `outer`: what pooling and depthwise convolutions go through tap by tap. Gradients are
- * gathered, too: an element of x looks at the windows that it is in, so that nothing is added by two blocks.
+ * Windows over arrays viewed as [outer, depth, height, width, inner], where channels are `inner` if last and part of `outer` if first.
+ * Pooling and depthwise convolutions loop over windows tap by tap. Gradients gather, too: an element of x reads the windows that contain
+ * it, so no atomics are needed.
  *
  *   taps 3, stride 2, before 1        x      0   1   2   3   4   5
  *   window 0                          t1  t2                            element 1 is tap 2 of window 0: u = 1 + 1 − 2 = 0 · 2

@@ -1,6 +1,6 @@
 /**
- * Boxes of places, as TMA reads them: some images, rows and columns of the result. All three are powers of two,
- * and there is always a box that wastes little, since a batch can make up for short rows:
+ * TMA boxes of positions: some images, rows and columns of the result. All three are powers of two, and some box always wastes little, since
+ * the batch makes up for short rows:
  *
  *   56 × 56   [2, 8, 8]      28 × 28   [8, 4, 4]      14 × 14   [32, 2, 2]
  */

@@ -1,14 +1,13 @@
 /**
- * A convolution as a product on wgmma, with operands brought by TMA. Where channels are last, what a step of
- * the product reads of x is a box: some images, rows and columns of the result's places, shifted by an element of the
- * window, and 64 channels. What of it lies outside of x is filled with zeros by TMA, so padding costs nothing:
+ * Convolution as an implicit GEMM on wgmma, with operands loaded by TMA. Where channels are last, a step of the product reads a box of x:
+ * some images, rows and columns at the positions of the result, shifted by a tap of the window, and 64 channels. TMA fills what lies
+ * outside of x with zeros, so padding costs nothing:
  *
  *   box [2, 8, 8] of the result     step (y, x, c)     x[n … n + 1, top + y − before … + 7, left + x − before … + 7, c … c + 63]
  *
- * Windows that go two by two see x of even extents as [n, height / 2, 2, width / 2, 2 c]: a tap picks one of the two, and
- * neighbours lie together again. The gradient of x is the same product of dOut with shifts the other way around, and
- * with the weights read along the other axis. Where windows went two by two, each of the four places of a pair of rows and
- * columns has taps of its own (`phases.ts`), and tiles of its own, with as many steps as these take.
+ * With stride 2, x of even extents is viewed as [n, height / 2, 2, width / 2, 2 c]: a tap selects one of the two, and neighbours are
+ * contiguous again. The gradient of x is the same product of dOut with opposite shifts, and with the weights read along the other axis. With
+ * stride 2, each of the four positions in a pair of rows and columns has taps of its own (`phases.ts`), and tiles of its own.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -39,9 +38,9 @@ import type {
 } from "../../lang/index.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
-import { halfBox } from "./boxes.ts";
-import type { Box } from "./boxes.ts";
-import type { Direction } from "./gathered.ts";
+import { halfBox } from "./tma-boxes.ts";
+import type { Box } from "./tma-boxes.ts";
+import type { Direction } from "./gather-implicit-gemm.ts";
 import { mostPaired } from "./phases.ts";
 import type { PhaseAxis, Phases } from "./phases.ts";
 import { windowAlong } from "./problem.ts";
@@ -50,7 +49,7 @@ import type { ConvolutionProblem, Geometry, Triple, WindowSteps } from "./proble
 /** Channels of a step: rows of 128 bytes, the widest swizzle. */
 export const stepChannels = 64;
 /** Places of a tile: two threads of 64 rows. */
-export const tilePlaces = 128;
+export const tilePositions = 128;
 const threadRows = 64;
 /** Bytes of a row of a piece of the result. */
 const rowBytes = 128;
@@ -65,9 +64,9 @@ export const efficiency: { readonly [C in TileColumns]: number } = {
   256: 0.82,
 };
 
-export interface CopiedConfiguration {
+export interface TmaConfiguration {
   /** Which kernel runs it. */
-  readonly kernel: "copied";
+  readonly kernel: "tma";
   /** The pixels that a copy fetches. */
   readonly box: Box;
   /** Channels of a tile of the result. */
@@ -88,12 +87,12 @@ export interface ReadForm {
 }
 
 /** What of the sizes a kernel is made for. */
-export interface CopiedForm extends ReadForm {
-  readonly configuration: CopiedConfiguration;
+export interface TmaForm extends ReadForm {
+  readonly configuration: TmaConfiguration;
 }
 
 /** The sizes of a kernel; from the side of the array that is read, channels are summed or made. */
-export interface CopiedSizes {
+export interface TmaSizes {
   readonly batch: Size;
   readonly group: Size;
   /** Channels of a group: those summed over, and those made. */
@@ -118,7 +117,7 @@ function numbersOf(geometry: Geometry, direction: Direction) {
 }
 
 /** Values for the dimensions of the kernel. */
-export function copiedDimensions(
+export function tmaDimensions(
   geometry: Geometry,
   { direction, halved }: ReadForm,
 ): { readonly [name: string]: number } {
@@ -134,10 +133,10 @@ export function copiedDimensions(
   return Object.fromEntries(entries);
 }
 
-export function copiedSizes(
+export function tmaSizes(
   geometry: Geometry,
   { direction, isDeep, halved, phases }: ReadForm,
-): CopiedSizes {
+): TmaSizes {
   const numbers = numbersOf(geometry, direction);
   const spatial = (of: string, own: readonly number[]): readonly [Size, Size, Size] => [
     isDeep ? dim(`${of}_depth`) : 1,
@@ -159,7 +158,7 @@ export function copiedSizes(
 }
 
 /** What of the geometry a kernel depends on. */
-export function copiedText(geometry: Geometry, form: ReadForm): string {
+export function tmaText(geometry: Geometry, form: ReadForm): string {
   const { group, summed, made, read, places, taps } = numbersOf(geometry, form.direction);
   const ones = [group, read[1], places[1], taps[1]].map((extent) => extent === 1);
   return JSON.stringify([form, ones, alignment(summed), alignment(made)]);
@@ -168,7 +167,7 @@ export function copiedText(geometry: Geometry, form: ReadForm): string {
 /** The array that is read, with the two of each pair as an axis of their own, or in front of the channels. */
 export function readSpec(
   { x: { dtype } }: ConvolutionProblem,
-  { batch, group, summed, read: [depth, height, width] }: CopiedSizes,
+  { batch, group, summed, read: [depth, height, width] }: TmaSizes,
   { isDeep, halved }: ReadForm,
 ): TensorSpec {
   const channels = multiplySizes(group, summed);
@@ -260,12 +259,12 @@ export function boxWindow(
 export interface ReadSetting {
   readonly problem: ConvolutionProblem;
   readonly form: ReadForm;
-  readonly sizes: CopiedSizes;
+  readonly sizes: TmaSizes;
 }
 
 /** What the declaration of a kernel and its body are made of. */
 interface Setting extends ReadSetting {
-  readonly form: CopiedForm;
+  readonly form: TmaForm;
 }
 
 /** Outputs and channels of a group, as w has them. */
@@ -293,7 +292,7 @@ type TileIndices = Indices<"g" | "n" | "z0" | "y0" | "x0" | "j"> & {
 /** Which step of it: a tap, and channels that are summed. */
 type StepIndices = Indices<"z" | "y" | "x" | "step">;
 
-function cornerOf({ box: [images, rows, columns] }: CopiedConfiguration, at: TileIndices): Corner {
+function cornerOf({ box: [images, rows, columns] }: TmaConfiguration, at: TileIndices): Corner {
   return {
     image: at.n.mul(images),
     depth: at.z0,
@@ -326,7 +325,7 @@ function weightWindow(setting: Setting, weights: Ref, at: TileIndices & StepIndi
 
 /** What a thread multiplies in a step. */
 function multiplied(
-  { direction, configuration: { columns } }: CopiedForm,
+  { direction, configuration: { columns } }: TmaForm,
   sum: Accumulator<"f32">,
   { left, right }: { readonly left: Ref; readonly right: Ref },
   part: Scalar<"i32">,
@@ -334,7 +333,7 @@ function multiplied(
   const rows = slice(part.mul(threadRows), threadRows);
   return wgmma(
     sum,
-    left.reshape([tilePlaces, stepChannels]).at(rows),
+    left.reshape([tilePositions, stepChannels]).at(rows),
     direction === "forward"
       ? right.reshape([columns, stepChannels]).transpose()
       : right.reshape([stepChannels, columns]),
@@ -391,14 +390,14 @@ function stepGrid({ form: { phases }, sizes: { taps, summed } }: Setting, { phas
   return { z: along(0), y: along(1), x: along(2), step: cdiv(summed, stepChannels) };
 }
 
-export function copiedKernel(
+export function tmaKernel(
   problem: ConvolutionProblem,
   geometry: Geometry,
-  form: CopiedForm,
+  form: TmaForm,
 ): KernelDefinition {
   const { direction, configuration, phases } = form;
   const { box, columns, stages } = configuration;
-  const setting: Setting = { problem, form, sizes: copiedSizes(geometry, form) };
+  const setting: Setting = { problem, form, sizes: tmaSizes(geometry, form) };
   const { batch, group, summed, made, places } = setting.sizes;
   const isForward = direction === "forward";
   const output = (isForward ? problem.out : problem.x).dtype as DType<"bf16">;

@@ -1,14 +1,14 @@
 /**
- * The gradient of the weights on wgmma, with operands brought by TMA: one product of [outputs, places] and
+ * The gradient of the weights as an implicit GEMM on wgmma, with operands loaded by TMA: one product of [outputs, places] and
  * [places, taps · channels]. Every 64 columns of the second are 64 channels at one tap, so a step of 64 places reads them as
  * boxes of x, each shifted by its own tap:
  *
  *   64 channels, 3 × 3     columns 0 … 63: tap (0, 0)   64 … 127: tap (0, 1)   …   512 … 575: tap (2, 2)
  *
- * Steps are dealt to blocks, and a tile may be the work of several (`weights-tiles.ts`). Each leaves its sums in a slot of its own, and
- * a second launch adds them up in the order of the places. A block that has a tile of its own rounds its sums itself.
+ * Steps are assigned to blocks, and a tile may be shared by several of them, as in stream-K (`weight-gradient-tiles.ts`). Each block stores its partial sums,
+ * and a second launch adds them up in order. A block with a whole tile rounds its sums itself.
  *
- * Boxes never reach past the rows and columns of the result: there dOut would be filled with zeros, but x need not be.
+ * Boxes never exceed the rows and columns of the result: dOut would be zero there, but x need not be.
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -39,15 +39,15 @@ import {
 import type { Barrier, KernelDefinition, Ref, RingPosition, Scalar } from "../../lang/index.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { powerOfTwoFrom } from "../support/sizes.ts";
-import type { Box } from "./boxes.ts";
-import { boxWindow, copiedSizes, readSpec, stepChannels } from "./copied.ts";
-import type { CopiedSizes, Corner, ReadForm, ReadSetting } from "./copied.ts";
+import type { Box } from "./tma-boxes.ts";
+import { boxWindow, tmaSizes, readSpec, stepChannels } from "./tma-implicit-gemm.ts";
+import type { TmaSizes, Corner, ReadForm, ReadSetting } from "./tma-implicit-gemm.ts";
 import type { ConvolutionProblem, Geometry, Triple } from "./problem.ts";
-import { sharersOf, stepPlaces, threadRows } from "./weights-tiles.ts";
-import type { CopiedWeightsConfiguration } from "./weights-tiles.ts";
+import { sharersOf, stepPositions, threadRows } from "./weight-gradient-tiles.ts";
+import type { TmaWeightsConfiguration } from "./weight-gradient-tiles.ts";
 
 interface Setting extends ReadSetting {
-  readonly configuration: CopiedWeightsConfiguration;
+  readonly configuration: TmaWeightsConfiguration;
   /** Tiles of a group down and across, and steps of a tile. */
   readonly down: Scalar<"i32">;
   readonly across: Scalar<"i32">;
@@ -245,14 +245,14 @@ function multiplySteps(setting: Setting, own: Own, work: Work, index: number): v
   });
 }
 
-export function copiedWeightsKernel(
+export function tmaWeightsKernel(
   problem: ConvolutionProblem,
   geometry: Geometry,
   form: ReadForm,
-  configuration: CopiedWeightsConfiguration,
+  configuration: TmaWeightsConfiguration,
 ): KernelDefinition {
   const { consumers, columns, shared, isWhole, stages } = configuration;
-  const sizes = copiedSizes(geometry, form);
+  const sizes = tmaSizes(geometry, form);
   const { batch, group, summed, made, places, taps } = sizes;
   const rows = consumers * threadRows;
   const dtype = problem.x.dtype as DType<"bf16">;
@@ -278,9 +278,9 @@ export function copiedWeightsKernel(
         ? { outputs: { sums: tensor(problem.w.dtype, [outputs, wide]) } }
         : { inouts: { sums: tensor(dtypes.f32, [dim("slots"), outputs, wide]) } }),
       scratch: {
-        left: smem(dtype, [stages, stepPlaces, rows]),
-        right: smem(dtype, [stages, stepPlaces, columns]),
-        ...(shared > 0 && { besides: smem(dtype, [stages, stepPlaces, shared]) }),
+        left: smem(dtype, [stages, stepPositions, rows]),
+        right: smem(dtype, [stages, stepPositions, columns]),
+        ...(shared > 0 && { besides: smem(dtype, [stages, stepPositions, shared]) }),
         full: barrier({
           count: stages,
           arrivals: 1 + columns / stepChannels + (shared > 0 ? 1 : 0),
@@ -324,7 +324,7 @@ export function copiedWeightsKernel(
 }
 
 /** Steps of a tile. */
-function boxesOf([images, rows, columns]: Box, { batch, places }: CopiedSizes): Size {
+function boxesOf([images, rows, columns]: Box, { batch, places }: TmaSizes): Size {
   const [depth, height, width] = places;
   return multiplySizes(cdiv(batch, images), depth, cdiv(height, rows), cdiv(width, columns));
 }
@@ -338,14 +338,14 @@ function sumShape(slots: number): readonly [slots: number, outputs: number] {
   return [together, sumElements / sumColumns / together];
 }
 
-export function sumSlotsText(slots: number): string {
+export function sumPartialsText(slots: number): string {
   return `${sumShape(slots)[0]} slots at once`;
 }
 
 /** Adds up the sums of each tile's blocks, in one order. */
-export function sumSlotsKernel(
+export function sumPartialsKernel(
   dtype: DType,
-  { consumers, columns, shared }: CopiedWeightsConfiguration,
+  { consumers, columns, shared }: TmaWeightsConfiguration,
   slotCount: number,
 ): KernelDefinition {
   const [outputs, wide, slots] = [dim("outputs"), dim("wide", { multipleOf: 64 }), dim("slots")];

@@ -1,29 +1,29 @@
 /**
- * Tiles of the gradient of the weights, and how their steps are dealt to blocks. Tiles are few and places are many, so all steps
- * of all tiles are dealt evenly, and a tile may be the work of several blocks:
+ * The tile scheduler of the weight gradient. Tiles are few and positions many, so the steps of all tiles are assigned evenly to blocks, as
+ * in stream-K, and a tile may be shared by several blocks:
  *
  *   2 tiles of 6 steps for 3 blocks     block 0: tile 0, 0 … 3     block 1: tile 0, 4 … 5 · tile 1, 0 … 1     block 2: tile 1, 2 … 5
  *
- * Where that would have blocks of different tiles fetch the same places from memory at different times, tiles have blocks of
- * their own instead, which are at the same places together:
+ * Where blocks of different tiles would then load the same positions at different times, the steps of each tile are split alike (split-K),
+ * so that blocks of different tiles are at the same positions together:
  *
  *   2 tiles of 5 steps for 4 blocks     blocks 0 and 2: 0 … 2 of tile 0 and 1     blocks 1 and 3: 3 … 4 of them
  *
- * And where there are about as many tiles as processors, each is the work of one block, and nothing is left to add. Tiles may be
- * made as many as that: their columns are runs of 64 channels at one tap, of which some tiles may share one.
+ * With about as many tiles as processors, each tile belongs to one block, and there are no partial sums. Tiles are chosen to that end: their
+ * columns are runs of 64 channels at one tap, and several tiles may share one run.
  *
  *   9 runs for 4 tiles of 2 ¼     tile 0: 0, 1, 8 (0 … 15)     tile 1: 2, 3, 8 (16 … 31)     …     tile 3: 6, 7, 8 (48 … 63)
  */
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
-import { boxesAcross, exactBox } from "./boxes.ts";
-import type { Box } from "./boxes.ts";
-import { stepChannels } from "./copied.ts";
-import type { TileColumns } from "./copied.ts";
+import { boxesAcross, exactBox } from "./tma-boxes.ts";
+import type { Box } from "./tma-boxes.ts";
+import { stepChannels } from "./tma-implicit-gemm.ts";
+import type { TileColumns } from "./tma-implicit-gemm.ts";
 import type { FiveAxes, Geometry } from "./problem.ts";
 
 /** Places of a step. */
-export const stepPlaces = 64;
+export const stepPositions = 64;
 /** Outputs of a program thread. */
 export const threadRows = 64;
 
@@ -34,8 +34,8 @@ export interface WeightsColumns {
   readonly shared: 0 | 16 | 32;
 }
 
-export interface CopiedWeightsConfiguration extends WeightsColumns {
-  readonly kernel: "copied";
+export interface TmaWeightsConfiguration extends WeightsColumns {
+  readonly kernel: "tma";
   /** The places of a step. */
   readonly box: Box;
   /** Program threads that multiply, 64 outputs each. */
@@ -45,8 +45,8 @@ export interface CopiedWeightsConfiguration extends WeightsColumns {
   readonly stages: number;
 }
 
-/** Steps of all tiles, and how they are dealt to blocks. */
-export interface Deal {
+/** Steps of all tiles, and how they are assigned to blocks. */
+export interface StepAssignment {
   readonly workers: number;
   /** Steps of a block. */
   readonly share: number;
@@ -94,7 +94,7 @@ interface Work extends WeightsColumns {
 }
 
 interface Judged {
-  readonly deal: Deal;
+  readonly deal: StepAssignment;
   readonly seconds: number;
 }
 
@@ -151,11 +151,11 @@ function product(numbers: readonly number[]): number {
   return numbers.reduce((all, each) => all * each, 1);
 }
 
-export function chooseCopiedWeights(
+export function chooseTmaWeights(
   { batch, outputs, groups, channels, taps, output, x, out }: Geometry,
   target: Target,
-): { readonly configuration: CopiedWeightsConfiguration; readonly deal: Deal } {
-  const box = exactBox(stepPlaces, output);
+): { readonly configuration: TmaWeightsConfiguration; readonly deal: StepAssignment } {
+  const box = exactBox(stepPositions, output);
   const consumers = outputs % 128 === 0 || (groups === 1 && outputs > 128) ? 2 : 1;
   const wide = product(taps) * channels;
   const rows = consumers * threadRows;
@@ -170,12 +170,12 @@ export function chooseCopiedWeights(
     const { columns, shared, efficiency } = width;
     const all = columns + shared;
     const tiles = groups * Math.ceil(outputs / rows) * Math.ceil(wide / all);
-    const read = tiles * steps * 2 * stepPlaces * (rows + all);
+    const read = tiles * steps * 2 * stepPositions * (rows + all);
     // The cache holds everything twice, once for each half of the processors.
     const again = Math.max(0, 1 - l2 / 2 / bytes) * Math.max(0, read - bytes);
     const work: Work = {
       ...{ columns, shared, tiles, steps, processors, tileBytes: 4 * rows * all },
-      step: (2 * stepPlaces * 2 * threadRows * all * processors) / (products.half * efficiency),
+      step: (2 * stepPositions * 2 * threadRows * all * processors) / (products.half * efficiency),
       together: (bytes + driftingPart * again) / gmemBytes,
       apart: (bytes + again) / gmemBytes,
     };
@@ -190,12 +190,12 @@ export function chooseCopiedWeights(
     .map(judge)
     .reduce((best, each) => (each.seconds < best.seconds ? each : best));
   const { columns, shared } = width;
-  const stepBytes = 2 * stepPlaces * (rows + columns + shared);
+  const stepBytes = 2 * stepPositions * (rows + columns + shared);
   const room = Math.floor((target.sharedMemoryPerBlock - 2048) / stepBytes);
   const stages = Math.max(2, Math.min(8, room));
   const isWhole = deal.slots === 1;
   return {
-    configuration: { kernel: "copied", box, consumers, columns, shared, isWhole, stages },
+    configuration: { kernel: "tma", box, consumers, columns, shared, isWhole, stages },
     deal,
   };
 }

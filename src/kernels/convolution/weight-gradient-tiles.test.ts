@@ -1,4 +1,4 @@
-/** Tiles of the gradient of w: which are taken, and that those that share columns, or are a block's own, sum what others do. */
+/** Tiles of the gradient of w: which are chosen, and that tiles with shared runs, or with a block each, give the same sums. */
 import { expect, test } from "vitest";
 import { assemblyProblems } from "../../../test/support/clean-assembly.ts";
 import { overProducts } from "../../../test/support/convolution-reference.ts";
@@ -13,10 +13,10 @@ import { captureLocation } from "../../support/location.ts";
 import { targets } from "../../targets/target.ts";
 import { readForm } from "./choose.ts";
 import { convolutionBackwardW } from "./convolution.ts";
-import { copiedWeightsKernel, sumSlotsKernel } from "./copied-weights.ts";
-import { copiedDimensions } from "./copied.ts";
+import { tmaWeightsKernel, sumPartialsKernel } from "./tma-weight-gradient.ts";
+import { tmaDimensions } from "./tma-implicit-gemm.ts";
 import { geometryOf, problemOf } from "./problem.ts";
-import type { CopiedWeightsConfiguration } from "./weights-tiles.ts";
+import type { TmaWeightsConfiguration } from "./weight-gradient-tiles.ts";
 
 function spec(images: number, size: number, channels: number, outputs: number, stride = 1) {
   return {
@@ -79,14 +79,14 @@ function inParts(given: ReturnType<typeof spec>, steps: number) {
   const problem = problemOf("convolutionBackwardW", given as never, captureLocation());
   const geometry = geometryOf(problem, {});
   const form = readForm(problem, geometry, "forward");
-  const configuration: CopiedWeightsConfiguration = {
-    ...({ kernel: "copied", box: [4, 4, 4], consumers: 2, columns: 256, shared: 32 } as const),
+  const configuration: TmaWeightsConfiguration = {
+    ...({ kernel: "tma", box: [4, 4, 4], consumers: 2, columns: 256, shared: 32 } as const),
     ...{ isWhole: false, stages: 4 },
   };
   const [slots, share] = [2, steps / 2];
   const scalars = { share: { scalar: share }, period: { scalar: steps } };
-  const dimensions = { ...copiedDimensions(geometry, form), workers: 4, slots };
-  const product = copiedWeightsKernel(problem, geometry, form, configuration);
+  const dimensions = { ...tmaDimensions(geometry, form), workers: 4, slots };
+  const product = tmaWeightsKernel(problem, geometry, form, configuration);
   const declared = new Set(product.kernel.dimensions.map(({ name }) => name));
   return operation({
     name: "in_parts",
@@ -108,7 +108,7 @@ function inParts(given: ReturnType<typeof spec>, steps: number) {
           ),
         },
         {
-          kernel: sumSlotsKernel(bf16, configuration, slots),
+          kernel: sumPartialsKernel(bf16, configuration, slots),
           arguments: {
             ...{ sums: { argument: "sums" }, out: { argument: "dw", shape: [128, 576] } },
             ...{ ...scalars, perGroup: { scalar: 128 } },

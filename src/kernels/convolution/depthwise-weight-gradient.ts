@@ -3,8 +3,8 @@
  *
  *   dw[c, tap] = Σ over places of x[p · stride + tap, c] · dOut[p, c]
  *
- * Strips of a few rows and the columns of a block are dealt to parts, whose threads keep a sum for every tap; a second launch adds up the
- * parts in one order, and turns [taps, channels] to [channels, taps].
+ * Strips of a few rows and the columns of a block are assigned to splits, whose threads keep a sum for every tap. A second launch adds up the
+ * partial sums in order, and transposes [taps, channels] to [channels, taps].
  */
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";

@@ -1,11 +1,11 @@
 /**
- * Convolutions of single places side by side are products of matrices, and are planned as those:
+ * Pointwise (1 × 1) convolutions are matrix products, and are planned as those:
  *
  *   forward          out[p, o] = Σ c   x[p, c] · w[o, c]           p counts through all places of all images
  *   gradient of x    dx[p, c]  = Σ o   dOut[p, o] · w[o, c]
  *
- * The gradient of w sums over all places, of which there are many more than of anything else, and has a kernel for that
- * (`copied-weights.ts`).
+ * The gradient of w sums over all positions, by far the longest axis, and has a kernel of its own
+ * (`tma-weight-gradient.ts`).
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import { tensor, dim } from "../../lang/index.ts";
@@ -14,7 +14,7 @@ import type { MatmulConfiguration } from "../matmul/configuration.ts";
 import { problemOf } from "../matmul/matmul.ts";
 import { planOf } from "../matmul/plan.ts";
 import { liesByRows } from "./choose.ts";
-import type { Direction } from "./gathered.ts";
+import type { Direction } from "./gather-implicit-gemm.ts";
 import { hasSinglePlaces } from "./problem.ts";
 import type { ConvolutionProblem, Geometry } from "./problem.ts";
 

@@ -1,12 +1,12 @@
 /**
- * A convolution as a product, for any sizes, steps and strides. Rows of the product are places of the result, columns are
- * its channels, and what is summed goes over the elements of a window and the channels within each. Rows of x are read
- * by number, straight from where they lie; nothing is unfolded in memory:
+ * Convolution as an implicit GEMM with gathers, for any sizes and strides. Rows of the product are positions of the result, columns are its
+ * channels, and k runs over the taps of the window and the channels of each. Rows of x are gathered in place; nothing is unfolded in memory
+ * (no im2col):
  *
  *   forward        out[p, o] = Σ tap, c   x[p · stride + tap · dilation − before, c]   ·  w[o, tap, c]
  *   gradient of x  dx[p, c]  = Σ tap, o   dOut[(p + before − tap · dilation) / stride, o] · w[o, tap, c]
  *
- * where only places count that lie within the array and, of the gradient, quotients without a rest.
+ * where positions outside of the array are skipped and, for the gradient, quotients with a remainder.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -20,9 +20,9 @@ import { View, extentSize } from "./view.ts";
 
 export type Direction = "forward" | "backward";
 
-export interface GatheredConfiguration {
+export interface GatherConfiguration {
   /** Which kernel runs it. */
-  readonly kernel: "gathered";
+  readonly kernel: "gather";
   /** Rows of a block's part of the result. */
   readonly rows: number;
   /** Columns of a block's part of the result. */
@@ -32,7 +32,7 @@ export interface GatheredConfiguration {
 }
 
 /** The arrays of a product: what is read by number, weights, and what is made. */
-export interface GatheredViews {
+export interface GatherViews {
   readonly read: View;
   readonly weights: View;
   readonly made: View;
@@ -94,7 +94,7 @@ export function pixelViews(
   };
 }
 
-export function gatheredViews(geometry: Geometry, direction: Direction): GatheredViews {
+export function gatherViews(geometry: Geometry, direction: Direction): GatherViews {
   const isForward = direction === "forward";
   const { x, out } = pixelViews(
     geometry,
@@ -199,11 +199,11 @@ export function extentsFrom({ axes }: View, first: number): Triple<Size> {
   return [depth, height, width];
 }
 
-export function gatheredKernel(
+export function gatherKernel(
   problem: ConvolutionProblem,
   direction: Direction,
-  { read, weights, made }: GatheredViews,
-  { rows, columns, depth }: GatheredConfiguration,
+  { read, weights, made }: GatherViews,
+  { rows, columns, depth }: GatherConfiguration,
 ): KernelDefinition {
   const isForward = direction === "forward";
   const madeChannels = made.axes.at(-1);

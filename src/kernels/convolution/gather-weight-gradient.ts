@@ -1,7 +1,6 @@
 /**
- * The gradient of the weights, for any sizes, steps and strides: a product for each element of the window, summed over all
- * places of the result. Blocks take parts of the places where there would be too few of them, and the sums of parts are
- * added in a fixed order afterwards:
+ * The gradient of the weights, for any sizes and strides: a product for each tap of the window, summed over all positions of the result. With
+ * too few blocks the positions are split (split-K), and the partial sums are added in a fixed order afterwards:
  *
  *   dw[o, tap, c] = Σ p   dOut[p, o] · x[p · stride + tap · dilation − before, c]
  */
@@ -17,12 +16,12 @@ import {
   placesFrom,
   readRows,
   weightView,
-} from "./gathered.ts";
+} from "./gather-implicit-gemm.ts";
 import type { ConvolutionProblem, Geometry } from "./problem.ts";
 import { View, extentSize } from "./view.ts";
 
-export interface GatheredWeightsConfiguration {
-  readonly kernel: "gathered";
+export interface GatherWeightsConfiguration {
+  readonly kernel: "gather";
   readonly rows: number;
   readonly columns: number;
   readonly depth: number;
@@ -45,10 +44,10 @@ export function weightViews(geometry: Geometry, parts: number): WeightViews {
   return { x, dOut: out, made: new View("made", [part, ...weights.axes]) };
 }
 
-export function gatheredWeightsKernel(
+export function gatherWeightsKernel(
   problem: ConvolutionProblem,
   { x, dOut, made }: WeightViews,
-  { rows, columns, depth, parts }: GatheredWeightsConfiguration,
+  { rows, columns, depth, parts }: GatherWeightsConfiguration,
 ): KernelDefinition {
   const [, group, outputs, , , , channels] = made.axes;
   if (group === undefined || outputs === undefined || channels === undefined)
@@ -112,7 +111,7 @@ export function gatheredWeightsKernel(
 }
 
 /** Adds up what parts of the places came to, always in the same order. */
-export function sumPartsKernel(dtype: DType, accumulator: DType, parts: number): KernelDefinition {
+export function sumSplitsKernel(dtype: DType, accumulator: DType, parts: number): KernelDefinition {
   const block = 1024;
   const count = dim("count");
   return kernel(
