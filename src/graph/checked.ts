@@ -7,7 +7,7 @@ import * as evaluation from "./evaluate/index.ts";
 import { elementOfDType } from "./ops/elements.ts";
 import type { GraphModule } from "./ops/node.ts";
 import { compilePlan as compile } from "./plan/compile.ts";
-import { isPlan, isTensor } from "./plan/given.ts";
+import { isPlan, isTensor } from "./plan/arguments.ts";
 import { planText as textOfPlan } from "./plan/text.ts";
 import * as text from "./text/index.ts";
 import * as verification from "./verify/index.ts";

@@ -27,7 +27,7 @@ import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { Binder } from "./binder.ts";
 import type { Piece } from "./binder.ts";
-import { requireArrays, requireLoadable, requireTensors } from "./given.ts";
+import { requireArrays, requireLoadable, requireTensors } from "./arguments.ts";
 import { mostAhead, unlimited, waited, withinLimits } from "./limits.ts";
 import { allSteps, buffersOf } from "./plan.ts";
 import type { Buffer, OperationStep, Plan } from "./plan.ts";

@@ -1,4 +1,4 @@
-/** What callers hand to programs on devices, looked at before anything is done with it: whatever does not fit would be read or written beyond its elements. */
+/** Validation of the arguments of programs on devices: an array that does not fit would be accessed out of bounds. */
 import { DeviceArray } from "../../device/device-array.ts";
 import { Device } from "../../device/device.ts";
 import { fieldsOf, isListOf, isWhole } from "../../support/checked-call.ts";
