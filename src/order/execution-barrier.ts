@@ -1,5 +1,5 @@
 /**
- * Meetings of a fixed set of agents (block_sync, the cluster's barrier): each arrives and then waits
+ * Execution barriers of a fixed set of agents (block_sync, the cluster's barrier): each arrives and then waits
  * until all have arrived; everything before any arrival is known after every wait.
  *
  *   agent 0   arrive -------- wait | passes here
@@ -10,20 +10,20 @@ import type { Origin } from "./access.ts";
 import { Knowledge } from "./knowledge.ts";
 
 export class ExecutionBarrier {
-  /** How many agents meet. */
+  /** How many agents arrive. */
   readonly needed: number;
-  #meeting = 0;
+  #phase = 0;
   #arrived: Origin[] = [];
   #gathered = Knowledge.none;
   #concluded = Knowledge.none;
-  /** The meeting an agent has arrived for and not yet waited for. */
-  readonly #attending = new Map<number, { readonly meeting: number; readonly origin: Origin }>();
+  /** The phase an agent has arrived for and not yet waited for. */
+  readonly #attending = new Map<number, { readonly phase: number; readonly origin: Origin }>();
 
   constructor(needed: number) {
     this.needed = needed;
   }
 
-  /** Who has arrived for the running meeting. */
+  /** Who has arrived for the running phase. */
   get arrived(): readonly Origin[] {
     return this.#arrived;
   }
@@ -41,24 +41,24 @@ export class ExecutionBarrier {
   /** Arrives; true where this was the last arrival, so that waiters may go on. */
   arrive(agent: number, knowledge: Knowledge, origin: Origin): boolean {
     if (this.isAttending(agent)) throw new Error(`agent ${agent} arrived twice without waiting`);
-    this.#attending.set(agent, { meeting: this.#meeting, origin });
+    this.#attending.set(agent, { phase: this.#phase, origin });
     this.#arrived.push(origin);
     this.#gathered = this.#gathered.join(knowledge);
     if (this.#arrived.length < this.needed) return false;
-    this.#meeting += 1;
+    this.#phase += 1;
     this.#concluded = this.#gathered;
     this.#arrived = [];
     this.#gathered = Knowledge.none;
     return true;
   }
 
-  /** Whether all have arrived for the meeting the agent attends. */
+  /** Whether all have arrived for the phase the agent waits for. */
   isConcluded(agent: number): boolean {
     const attended = this.#attending.get(agent);
-    return attended !== undefined && attended.meeting < this.#meeting;
+    return attended !== undefined && attended.phase < this.#phase;
   }
 
-  /** Ends the agent's wait with what all knew. The next meeting cannot conclude without this agent. */
+  /** Ends the agent's wait with what all knew. The next phase cannot complete without this agent. */
   leave(agent: number): Knowledge {
     if (!this.isConcluded(agent)) throw new Error(`agent ${agent} left before all arrived`);
     this.#attending.delete(agent);

@@ -22,7 +22,7 @@ import { blockAt, eachPlace, offsetAt, Runs } from "./touched-ranges.ts";
 import { MemoryOrder } from "./release-acquire.ts";
 import { semanticsOf } from "./access-semantics.ts";
 import type { AccessSemantics } from "./access-semantics.ts";
-import { meetingWithin } from "./scopes.ts";
+import { commonScope } from "./scopes.ts";
 import type { Scope } from "./scopes.ts";
 import { Shadows } from "./shadow-memory.ts";
 import { Suspects } from "./undefined-origins.ts";
@@ -260,7 +260,7 @@ export class Checker {
       warp: warp.index,
       block: warp.block.index,
       updates,
-      ...(strong ? meetingWithin(warp.block, scope) : {}),
+      ...(strong ? commonScope(warp.block, scope) : {}),
     };
     ofWarp.set(number, access);
     return access;

@@ -44,12 +44,12 @@ export function domain(block: BlockView, scope: Scope): object {
 }
 
 /** Who a strong access may meet: others that are made within its scope. */
-export interface Meeting {
+export interface CommonScope {
   readonly from: BlockView;
   mayMeet(other: { readonly from?: BlockView | undefined }): boolean;
 }
 
-export function meetingWithin(block: BlockView, scope: Scope): Meeting {
+export function commonScope(block: BlockView, scope: Scope): CommonScope {
   const within = domain(block, scope);
   return {
     from: block,

@@ -1,14 +1,14 @@
 /**
- * The life of a warp in rounds: what its lanes do to each other's memory is ordered from one round to the next, and not
- * within a round. A round ends where the lanes meet at `bar.warp.sync`, and where the warp hears back of what it has told
- * in this round, be it by a barrier of the block or cluster, an mbarrier, or a flag:
+ * The life of a warp in rounds. Within a round nothing orders the memory accesses of two lanes; from one round to the next
+ * they are ordered. A round ends where the lanes converge at `bar.warp.sync`, and where the warp acquires what it released
+ * in this round: at a barrier of the block or cluster, an mbarrier, or a flag:
  *
  *   st.shared [a]     round 1
- *   bar.sync 0        publishes step 1, hears of it     round 2 begins
+ *   bar.sync 0        releases step 1, acquires it     round 2 begins
  *   ld.shared [a]     by any lane
  *
- * Shuffles, votes and elections bring lanes together and order no memory. Which lanes told and which heard is not looked
- * at: a meeting of some lanes counts for all.
+ * Shuffles, votes and elections make lanes converge and order no memory. Which lanes released and which acquired is not
+ * tracked: a `bar.warp.sync` of some lanes counts for all.
  */
 import { Timeline } from "../../order/knowledge.ts";
 import type { Knowledge } from "../../order/knowledge.ts";

@@ -41,7 +41,7 @@ export interface Join {
   passed: number;
 }
 
-/** A barrier that a group has arrived at, and for which meeting. */
+/** A barrier that a group has arrived at, and for which reconvergence. */
 export interface Attendance {
   readonly barrier: object;
   readonly generation: number;
@@ -74,18 +74,18 @@ export class LaneGroups {
 
   /**
    * Parts the running group: lanes of `taken` go on at `target`, the others at `otherwise`. They meet at
-   * `meeting`, or, where that is -1, where the function returns to.
+   * `reconvergence`, or, where that is -1, where the function returns to.
    */
-  split(taken: number, target: number, otherwise: number, meeting: number): number {
+  split(taken: number, target: number, otherwise: number, reconvergence: number): number {
     const group = this.current;
     const { frame, join } = group;
-    const meetingFrame = meeting < 0 ? frame.parent : frame;
-    const step = meeting < 0 ? frame.returnStep : meeting;
-    const isKnown = join?.step === step && join.frame === meetingFrame;
-    if (meetingFrame !== undefined && !isKnown)
+    const joinFrame = reconvergence < 0 ? frame.parent : frame;
+    const step = reconvergence < 0 ? frame.returnStep : reconvergence;
+    const isKnown = join?.step === step && join.frame === joinFrame;
+    if (joinFrame !== undefined && !isKnown)
       group.join = {
         step,
-        frame: meetingFrame,
+        frame: joinFrame,
         outer: join,
         lanes: group.mask,
         arrived: 0,

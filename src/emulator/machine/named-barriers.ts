@@ -1,7 +1,7 @@
 /**
- * The sixteen barriers of a block. A barrier meets when the lanes it was given have arrived, or, without a
+ * The sixteen named barriers of a block (`bar.sync`). A barrier completes when the threads it was given have arrived, or, without a
  * number, all lanes of the block that have not exited. Warps that wait know by the generation whether the
- * meeting they came for is over.
+ * phase they wait for is over.
  *
  *   bar.sync 1, 64      warp 0 arrives (32 of 64), waits for generation 0 to end
  *   bar.arrive 1, 64    warp 1 arrives (64 of 64): generation 1 begins, warp 0 goes on
@@ -29,8 +29,8 @@ export interface Arrival {
   readonly handed: Handed | undefined;
 }
 
-/** What a completed meeting tells those who waited. */
-export interface Meeting {
+/** What a completed phase hands to those who waited. */
+export interface BarrierPhase {
   readonly lanes: number;
   readonly holding: number;
   readonly knowledge: Knowledge;
@@ -45,7 +45,7 @@ export class Barrier {
   #masks = new Map<number, number>();
   #gathered = Knowledge.none;
   #handed = nothingHanded;
-  #last: Meeting = { lanes: 0, holding: 0, knowledge: Knowledge.none, handed: nothingHanded };
+  #last: BarrierPhase = { lanes: 0, holding: 0, knowledge: Knowledge.none, handed: nothingHanded };
 
   get generation(): number {
     return this.#generation;
@@ -59,8 +59,8 @@ export class Barrier {
     return this.#arrived;
   }
 
-  /** What the meeting before the running one told. */
-  get last(): Meeting {
+  /** What the last completed phase handed on. */
+  get last(): BarrierPhase {
     return this.#last;
   }
 
@@ -73,7 +73,7 @@ export class Barrier {
     if (handed !== undefined) this.#handed = handedBy(this.#handed, handed);
   }
 
-  /** Ends the meeting where all have come; whether it did. */
+  /** Completes the phase where all have arrived; whether it did. */
   complete(warps: readonly WarpAtBarrier[]): boolean {
     if (this.#arrived === 0 || !this.#isFull(warps)) return false;
     const lanes = [...this.#masks.values()].reduce((sum, mask) => sum + populationCount(mask), 0);

@@ -316,8 +316,8 @@ export class WarpState implements WarpView {
     return word === 0 ? time | 0 : Math.floor(time / 4294967296) | 0;
   }
 
-  split(taken: number, target: number, otherwise: number, meeting: number): number {
-    return this.groups.split(taken, target, otherwise, meeting);
+  split(taken: number, target: number, otherwise: number, reconvergence: number): number {
+    return this.groups.split(taken, target, otherwise, reconvergence);
   }
 
   /* ---- calls ---- */

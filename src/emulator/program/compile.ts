@@ -118,9 +118,11 @@ export class FunctionCompiler {
    * Where lanes that part in a block meet; -1 for where the function returns to. Lanes that only come to the
    * end of the entry do not wait there: they are over, and the others' barriers go on without them.
    */
-  #meeting(block: number): number {
-    const meeting = this.#blocks[block]?.meeting;
-    return meeting === undefined || this.#isEnd(meeting) ? -1 : this.#startOf(meeting);
+  #reconvergence(block: number): number {
+    const reconvergence = this.#blocks[block]?.reconvergence;
+    return reconvergence === undefined || this.#isEnd(reconvergence)
+      ? -1
+      : this.#startOf(reconvergence);
   }
 
   #isEnd(block: number): boolean {
@@ -198,7 +200,7 @@ export class FunctionCompiler {
       `const taken = ${taken};`,
       `if (taken === mask) return ${goal};`,
       `if (taken === 0) return ${next};`,
-      `return w.split(taken, ${goal}, ${next}, ${this.#meeting(block)});`,
+      `return w.split(taken, ${goal}, ${next}, ${this.#reconvergence(block)});`,
     ].join("\n");
   }
 
@@ -307,7 +309,7 @@ export class FunctionCompiler {
     const list = table?.kind === "symbol" ? flat.scope.targetList(table.name) : undefined;
     if (index === undefined || list === undefined) throw new OperandError("jump without targets");
     const targets = list.labels.map((label) => this.#startOf(this.#blockOf(label, flat)));
-    return indexedJump(viewOf(index, this.#resolver), targets, self, this.#meeting(block));
+    return indexedJump(viewOf(index, this.#resolver), targets, self, this.#reconvergence(block));
   }
 
   #rule(

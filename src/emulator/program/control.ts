@@ -115,7 +115,7 @@ export function indexedJump(
   index: OperandView,
   targets: readonly number[],
   self: number,
-  meeting: number,
+  reconvergence: number,
 ): StepFunction {
   return (warp, mask) => {
     const chosen = index.word(warp, lowestLane(mask));
@@ -125,7 +125,7 @@ export function indexedJump(
     });
     const target = targets[chosen];
     if (target === undefined) throw new RangeError(`jump ${chosen} of ${targets.length}`);
-    return same === mask ? target : warp.split(same, target, self, meeting);
+    return same === mask ? target : warp.split(same, target, self, reconvergence);
   };
 }
 

@@ -16,7 +16,7 @@ export interface FlowBlock {
   readonly end: number;
   readonly successors: readonly number[];
   /** The block where lanes that part at the end meet; undefined where only the function's end is. */
-  readonly meeting: number | undefined;
+  readonly reconvergence: number | undefined;
 }
 
 /** The labels that an instruction may go to; undefined where it is no jump. */
@@ -48,11 +48,11 @@ export function flowOf({ instructions }: FlatBody, targetsOf: JumpTargets): read
     const all = [...(jumps[end - 1] ?? []), ...next];
     return all.map((at) => blockAt.get(at)).filter((block) => block !== undefined);
   });
-  const meetings = postDominators(successors);
+  const reconvergences = postDominators(successors);
   return spans.map((span, block) => ({
     ...span,
     successors: successors[block] ?? [],
-    meeting: meetings[block],
+    reconvergence: reconvergences[block],
   }));
 }
 

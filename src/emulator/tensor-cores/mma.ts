@@ -13,7 +13,7 @@ import {
 } from "./fragments.ts";
 import { isSparse, metadataOf, readMetadata } from "./metadata.ts";
 import type { Metadata } from "./metadata.ts";
-import { multiplyBytes, multiplyMeeting } from "./multiply.ts";
+import { multiplyBytes, multiplySparse } from "./multiply.ts";
 import type { ProductForm } from "./multiply.ts";
 import {
   layoutsOf,
@@ -26,7 +26,7 @@ import {
 } from "./operands.ts";
 import type { Registers } from "./operands.ts";
 import { quadProduct } from "./quads.ts";
-import { meetingsOf } from "./sparse.ts";
+import { sparseIndicesOf } from "./sparse.ts";
 
 /** Bits that a register of all lanes has. */
 const registerBits = 1024;
@@ -97,8 +97,8 @@ function run(form: MmaForm, call: CollectiveCall): "done" {
   if (metadata === undefined) multiplyBytes(product, left, rows, right, columns, sums);
   else {
     const bits = readMetadata(metadata, form.instruction, call);
-    const meetings = meetingsOf(metadata.sparsity, bits);
-    multiplyMeeting(product, left, rows, right, columns, sums, meetings);
+    const indices = sparseIndicesOf(metadata.sparsity, bits);
+    multiplySparse(product, left, rows, right, columns, sums, indices);
   }
   const results = d.map(() => new Int32Array(32));
   if (halves) scatterHalves(sums, columns, results);

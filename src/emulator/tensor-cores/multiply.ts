@@ -110,23 +110,23 @@ function sumIntegers(
     }
 }
 
-/** For each element of a row of a sparse A, the k of B that it meets; rows one behind the other. */
-export type Meetings = Uint16Array;
+/** For each element of a row of a sparse A, its k of B; rows one behind the other. */
+export type SparseIndices = Uint16Array;
 
-/** c += a·b where A has only some elements of its rows, each with the k of B that it meets. */
-export function multiplyMeeting(
+/** c += a·b where A has only some elements of its rows, each with its k of B. */
+export function multiplySparse(
   form: ProductForm,
   a: Uint8Array,
   m: number,
   b: Uint8Array,
   n: number,
   c: Uint32Array,
-  meetings: Meetings,
+  indices: SparseIndices,
 ): void {
   const floats = decodeFloats(form, a, m, b, n);
   if (floats !== undefined) {
     const { accumulator, left, right } = floats;
-    const met = {
+    const gathered = {
       ...right,
       k: left.k,
       values: new Float32Array(n * left.k),
@@ -134,39 +134,45 @@ export function multiplyMeeting(
     };
     for (let row = 0; row < m; row++) {
       const [from, to] = [row * left.k, (row + 1) * left.k];
-      const own = meetings.subarray(from, to);
-      meet(right.values, right.k, own, met.values);
-      meet(right.exponents, right.k, own, met.exponents);
+      const own = indices.subarray(from, to);
+      gatherColumn(right.values, right.k, own, gathered.values);
+      gatherColumn(right.exponents, right.k, own, gathered.exponents);
       const values = left.values.subarray(from, to);
       const exponents = left.exponents.subarray(from, to);
       const line = { ...left, rows: 1, values, exponents };
-      multiplyAccumulate(form.unit, accumulator, line, met, c.subarray(row * n, (row + 1) * n));
+      multiplyAccumulate(
+        form.unit,
+        accumulator,
+        line,
+        gathered,
+        c.subarray(row * n, (row + 1) * n),
+      );
     }
     return;
   }
   const left = decodeIntegers(form.a, a);
   const right = decodeIntegers(form.b, b);
   const depth = left.length / m;
-  const met = new Int16Array(n * depth);
+  const gathered = new Int16Array(n * depth);
   for (let row = 0; row < m; row++) {
     const [from, to] = [row * depth, (row + 1) * depth];
-    meet(right, right.length / n, meetings.subarray(from, to), met);
+    gatherColumn(right, right.length / n, indices.subarray(from, to), gathered);
     const line = c.subarray(row * n, (row + 1) * n);
-    sumIntegers(left.subarray(from, to), 1, met, n, line, form.saturates);
+    sumIntegers(left.subarray(from, to), 1, gathered, n, line, form.saturates);
   }
 }
 
-/** Of every column of B, the elements that a row of A meets. */
-function meet<T extends Float32Array | Int32Array | Int16Array>(
+/** Of every column of B, the elements that a row of A is multiplied by. */
+function gatherColumn<T extends Float32Array | Int32Array | Int16Array>(
   columns: T,
   depth: number,
-  meetings: Meetings,
-  met: T,
+  indices: SparseIndices,
+  gathered: T,
 ): void {
-  const { length } = meetings;
-  for (let start = 0, to = 0; to < met.length; start += depth)
+  const { length } = indices;
+  for (let start = 0, to = 0; to < gathered.length; start += depth)
     for (let at = 0; at < length; at++, to++)
-      met[to] = columns[start + (meetings[at] as number)] as number;
+      gathered[to] = columns[start + (indices[at] as number)] as number;
 }
 
 function bitCount(byte: number): number {

@@ -21,7 +21,7 @@
  */
 import type { RegisterWords } from "./fragments.ts";
 import { operandBits } from "./forms.ts";
-import type { Meetings, OperandType } from "./multiply.ts";
+import type { SparseIndices, OperandType } from "./multiply.ts";
 
 const rowsPerWarp = 16;
 
@@ -77,18 +77,18 @@ export function chunkProblem({ type, ordered }: Sparsity, bits: number): string 
   return ordered && first > second ? "the indices do not ascend" : undefined;
 }
 
-/** For each element that A holds of some rows, the k of B that it meets. */
-export function meetingsOf({ type, chunks }: Sparsity, bits: Uint8Array): Meetings {
+/** For each element that A holds of some rows, its k of B. */
+export function sparseIndicesOf({ type, chunks }: Sparsity, bits: Uint8Array): SparseIndices {
   const elementBits = operandBits(type);
   // Elements that A holds of a chunk, and how many of them an index stands for.
   const held = elementBits === 32 ? 1 : elementBits === 4 ? 4 : 2;
   const each = elementBits === 4 ? 2 : 1;
-  const meetings = new Uint16Array(bits.length * held);
+  const columns = new Uint16Array(bits.length * held);
   for (const [index, indices] of bits.entries())
     for (let at = 0; at < held; at++) {
       const which = at < each ? indices & 3 : indices >> 2;
       const within = elementBits === 32 ? which >> 1 : which * each + (at % each);
-      meetings[index * held + at] = (index % chunks) * 2 * held + within;
+      columns[index * held + at] = (index % chunks) * 2 * held + within;
     }
-  return meetings;
+  return columns;
 }

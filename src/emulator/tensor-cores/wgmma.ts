@@ -23,10 +23,10 @@ import { isProduct } from "./forms.ts";
 import { gatherHalves, gatherRows, gatherWords, scatterHalves, scatterWords } from "./fragments.ts";
 import { isSparse, metadataOf, readMetadata } from "./metadata.ts";
 import type { Metadata } from "./metadata.ts";
-import { multiplyBytes, multiplyMeeting } from "./multiply.ts";
+import { multiplyBytes, multiplySparse } from "./multiply.ts";
 import type { ProductForm } from "./multiply.ts";
 import { constantOf, parseShape, productForm, registersOf } from "./operands.ts";
-import { meetingsOf } from "./sparse.ts";
+import { sparseIndicesOf } from "./sparse.ts";
 import { warpgroupOf, warpsPerGroup } from "./warpgroup.ts";
 import type { NamedRegister, Operation, WarpPart, Warpgroup } from "./warpgroup.ts";
 
@@ -383,8 +383,8 @@ function product(
   if (metadata === undefined) multiplyBytes(shape, a, rows, b, columns, sums);
   else {
     const bits = Uint8Array.from(parts.flatMap((part) => [...(part.metadata ?? [])]));
-    const meetings = meetingsOf(metadata.sparsity, bits);
-    multiplyMeeting(shape, a, rows, b, columns, sums, meetings);
+    const indices = sparseIndicesOf(metadata.sparsity, bits);
+    multiplySparse(shape, a, rows, b, columns, sums, indices);
   }
   for (const [quarter, { warp, accumulators }] of parts.entries()) {
     const words = accumulators.map((register) => group.aside(warp, register));

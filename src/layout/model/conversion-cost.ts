@@ -81,7 +81,7 @@ class Conversions {
     if (source.kind === "splat" || target.kind === "splat") return undefined;
     const [from, to] = [this.#profile(source), this.#profile(target)];
     const words = Math.max(from.words, to.words);
-    const far = costs.meetings + costs.sharedWord * words;
+    const far = costs.barriers + costs.sharedWord * words;
     if (kind === "shared") return far;
     if (kind === "shuffle") return Math.min(far, costs.shuffledWord * words);
     const packed = this.#bits >= 32 || from.packing === to.packing;

@@ -12,11 +12,11 @@
  *   | conversion within lanes                  | 1/64 a word; 2 a word where narrow elements are repacked |
  *   | and where lanes keep different parts     | 2 a word and alternative                                 |
  *   | conversion by shuffles                   | 4 a word                                                 |
- *   | conversion through shared memory         | 48 for two meetings, 11 a word                           |
+ *   | conversion through shared memory         | 48 for two barriers, 11 a word                           |
  *   | combining across lanes                   | 4 a word and lane bit                                    |
  *   | combining across warps                   | 100, and 8 a word                                        |
  *   | registers beyond 160 words a lane        | 20 a word                                                |
- *   | a hint not followed                      | 48, as the meetings of a conversion through shared memory |
+ *   | a hint not followed                      | 48, as the barriers of a conversion through shared memory |
  *   | a copy by TMA                | 0                                                        |
  *   | the same by cp.async, or by plain moves  | 12 each 16 bytes of a lane, or 24                        |
  *
@@ -38,10 +38,10 @@ export const costs = Object.freeze({
   repackedWord: 2,
   selectedWord: 2,
   shuffledWord: 4,
-  meetings: 48,
+  barriers: 48,
   sharedWord: 11,
   laneStep: 4,
-  warpMeeting: 100,
+  warpBarrier: 100,
   warpWord: 8,
   freeWords: 160,
   spilledWord: 20,
@@ -74,8 +74,8 @@ export function combineCost(
   const repeats = layout.kind === "flat" ? [copies[0] ?? 1] : axes.map((axis) => copies[axis] ?? 1);
   const inLane = repeats.reduce((all, count) => all * count, 2 ** along.filter(isRegister).length);
   const left = Math.max(1, words / inLane);
-  const meeting = warps > 0 ? costs.warpMeeting + costs.warpWord * left : 0;
-  return words * costs.element + lanes * left * costs.laneStep + meeting;
+  const barrier = warps > 0 ? costs.warpBarrier + costs.warpWord * left : 0;
+  return words * costs.element + lanes * left * costs.laneStep + barrier;
 }
 
 /** Registers that would not fit beside others. */

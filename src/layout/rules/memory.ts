@@ -84,14 +84,14 @@ function matrixUse(
   return stores && target.architecture >= 90 ? { apart: laneMask(warps) } : undefined;
 }
 
-/** Banks that a warp's indices meet in are a matter of chance: so many of its lanes share one, on average. */
-const meetingLanes = 4;
+/** Bank conflicts of a warp's indices are a matter of chance: so many of its lanes share one, on average. */
+const collidingLanes = 4;
 
 /** Shared memory picked by index tiles, element by element. */
 function accessBanks(op: AnyOp, variable: RegisterVariable, context: LayoutContext): void {
   const { shape } = variable;
   context.propose(variable, "memory", memoryLayouts(extentOf(variable), shape.length - 1));
-  const each = costs.sharedInstruction + meetingLanes * costs.sharedWavefront;
+  const each = costs.sharedInstruction + collidingLanes * costs.sharedWavefront;
   const message = `banks of shared memory for ${opName(op)}`;
   context.price([variable], `banks ${shape.join()}`, op, message, () => {
     return (layout: RegisterLayout) => each * registersPerLane(layout, shape);

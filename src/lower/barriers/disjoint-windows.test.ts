@@ -16,7 +16,7 @@ interface Parts {
 }
 
 /** How often lanes meet for what they do to `out`. */
-function meetings(out: TensorSpec, body: (parts: Parts) => void): number {
+function barriers(out: TensorSpec, body: (parts: Parts) => void): number {
   return reasons(out, body).length;
 }
 
@@ -93,7 +93,7 @@ describe("windows that have no element in common", () => {
   };
   test.each(Object.keys(apart))("%s", (name) => {
     const body = apart[name] ?? expect.fail();
-    expect(meetings(line, body)).toBe(0);
+    expect(barriers(line, body)).toBe(0);
   });
 });
 
@@ -106,38 +106,38 @@ test("windows that may have elements in common", () => {
       put(parts.out, second(parts, first));
     };
   expect(
-    meetings(
+    barriers(
       line,
       twice((_, first) => first),
     ),
   ).toBe(1);
   expect(
-    meetings(
+    barriers(
       line,
       twice((_, first) => first.add(63)),
     ),
   ).toBe(1);
   expect(
-    meetings(
+    barriers(
       line,
       twice((_, first) => first.sub(63)),
     ),
   ).toBe(1);
   expect(
-    meetings(
+    barriers(
       line,
       twice(({ i }) => i.mul(257).add(64)),
     ),
   ).toBe(1);
   expect(
-    meetings(
+    barriers(
       line,
       twice(({ i, places }) => places.at(i).loadScalar()),
     ),
   ).toBe(1);
   // 2³² further on is where it was, and so is half of that twice.
   expect(
-    meetings(
+    barriers(
       line,
       twice((_, first) =>
         first
@@ -150,20 +150,20 @@ test("windows that may have elements in common", () => {
   ).toBe(1);
   // Nearly 2³¹ further on and as far back are neighbours.
   expect(
-    meetings(line, ({ i, out }) => {
+    barriers(line, ({ i, out }) => {
       put(out, i.mul(256).add(2 ** 31 - 1));
       put(out, i.mul(256).sub(2 ** 31 - 1));
     }),
   ).toBe(1);
   // The wider of the two counts.
   expect(
-    meetings(line, ({ i, out }) => {
+    barriers(line, ({ i, out }) => {
       put(out, i.mul(256), 128);
       put(out, i.mul(256).add(64));
     }),
   ).toBe(1);
   expect(
-    meetings(line, ({ i, out }) => {
+    barriers(line, ({ i, out }) => {
       put(out, i.mul(256));
       put(out, i.mul(256).sub(64), 128);
     }),
@@ -172,7 +172,7 @@ test("windows that may have elements in common", () => {
 
 test("a value is another one in the next round", () => {
   const rounds = (body: (parts: Parts, round: Scalar<"i32">) => void): number =>
-    meetings(line, (parts) => {
+    barriers(line, (parts) => {
       loop(8, (round) => {
         body(parts, round);
       });
@@ -193,7 +193,7 @@ test("a value is another one in the next round", () => {
   expect(passedOn).toEqual(["other lanes may have written out"]);
   // What was stored before the loop is met by the first round alone, but that is not told from others.
   expect(
-    meetings(line, ({ i, out }) => {
+    barriers(line, ({ i, out }) => {
       put(out, i.mul(128));
       loop(8, () => {
         put(out, i.mul(128).add(64));
@@ -204,7 +204,7 @@ test("a value is another one in the next round", () => {
 
 test("axes of arrays, and arrays with strides of their own", () => {
   const square = (spec: TensorSpec, [rows, columns]: readonly [number, number]): number =>
-    meetings(spec, ({ i, out }) => {
+    barriers(spec, ({ i, out }) => {
       const at = (down: number, along: number): Ref<"f32"> =>
         out.at(slice(i.mul(16).add(down), 8), slice(along, 8));
       at(0, 0).store(some(f32, [8, 8]));
@@ -219,7 +219,7 @@ test("axes of arrays, and arrays with strides of their own", () => {
   expect(square(tensor(f32, [64, 64], { strides: [n, 1] }), [8, 0])).toBe(1);
   expect(square(tensor(f32, [64, 64], { strides: [100, 1] }), [8, 0])).toBe(0);
   const within = (spec: TensorSpec): number =>
-    meetings(spec, ({ i, out }) => {
+    barriers(spec, ({ i, out }) => {
       out.at(i, slice(0, 8)).store(some(f32, [8]));
       out.at(i, slice(8, 8)).store(some(f32, [8]));
     });
@@ -228,7 +228,7 @@ test("axes of arrays, and arrays with strides of their own", () => {
 });
 
 test("elements narrower than a byte share one", () => {
-  const stored = meetings(tensor(i4, [dim("n")]), ({ i, out }) => {
+  const stored = barriers(tensor(i4, [dim("n")]), ({ i, out }) => {
     const narrow = out as unknown as Ref<"i4">;
     const odd = (at: Scalar<"i32">): void => {
       narrow.at(slice(at, 64)).store(iota(i32, [64], { axis: 0 }).and(1).cast(i4));

@@ -86,11 +86,11 @@ function orderedRegion(region: Region, needs: Needs): Region {
 
 /** What is inserted before the op. */
 function before(op: AnyOp, { barriers, products }: Needs): readonly AnyOp[] {
-  const meeting = barriers.get(op);
+  const found = barriers.get(op);
   const pending = products.get(op);
-  if (meeting === undefined && pending === undefined) return nothing;
+  if (found === undefined && pending === undefined) return nothing;
   const { location } = op;
-  const { barrier, fence } = meeting ?? {};
+  const { barrier, fence } = found ?? {};
   const fenced = { space: "smem", reason: fence } as const;
   return [
     ...(fence === undefined ? [] : [makeOp("proxy_fence", { attributes: fenced, location })]),
@@ -124,9 +124,9 @@ function withScale(op: AnyOp, arrivalCounts: ArrivalCounts): AnyOp {
 export function verifyBarriers(kernel: Kernel): void {
   const accesses = new AccessFinder(kernel, SampledBoxes);
   const { barriers, clusterScoped, arrivalCounts } = barrierNeeds(kernel, accesses);
-  const [meeting] = barriers;
-  if (meeting !== undefined) {
-    const [op, { barrier, fence }] = meeting;
+  const [found] = barriers;
+  if (found !== undefined) {
+    const [op, { barrier, fence }] = found;
     throw new Error(`before ${op.kind} something is missing: ${fence ?? barrier ?? ""}`);
   }
   verifyRegion(kernel.body, { clusterScoped, arrivalCounts });

@@ -22,26 +22,26 @@ interface Ends {
 
 function endsOf(kernel: Kernel): Ends {
   const { body, grid, location } = kernel;
-  const meeting = (reason: string): AnyOp =>
+  const barrier = (reason: string): AnyOp =>
     makeOp("cluster_barrier", { attributes: { reason }, location });
   const inCluster = grid.some(({ cluster }) => cluster > 1);
-  const meetsAtBarriers = body.ops.some(({ kind }) => kind === "alloc_barrier");
+  const hasBarriers = body.ops.some(({ kind }) => kind === "alloc_barrier");
   const isUntold = copiesUntold(kernel);
-  const meetsAtEnd = inCluster && !endsInMeeting(kernel);
+  const syncsAtEnd = inCluster && !endsInBarrier(kernel);
   return {
-    first: inCluster && !meetsAtBarriers ? [meeting("the blocks of a cluster start together")] : [],
+    first: inCluster && !hasBarriers ? [barrier("the blocks of a cluster start together")] : [],
     last: [
       ...(isUntold ? [makeOp("copies_read", { location })] : []),
-      ...(meetsAtEnd ? [meeting("no block ends while others reach into it")] : []),
+      ...(syncsAtEnd ? [barrier("no block ends while others reach into it")] : []),
     ],
   };
 }
 
 /**
- * Whether the program itself lets all blocks of a cluster meet at its end: it waits for that in its last line, and whoever has arrived reaches into no other
+ * Whether the program itself synchronizes all blocks of a cluster at its end: it waits for that in its last line, and whoever has arrived reaches into no other
  * block. TMA may still read the block's own memory then, which is waited for behind it.
  */
-function endsInMeeting({ body: { ops } }: Kernel): boolean {
+function endsInBarrier({ body: { ops } }: Kernel): boolean {
   const isLast = ({ kind }: AnyOp): boolean => kind === "cluster_wait";
   const own = ops.filter(({ kind }) => kind !== "copies_read").slice(0, -1);
   const [last] = own.slice(-1);
@@ -73,7 +73,7 @@ function reachesPeers(op: AnyOp): boolean {
   return releaseScope(op) === "cluster" || operandValues(op).some(isOfPeer);
 }
 
-/** Whether TMA reads shared memory and no barrier tells when it has. */
+/** Whether TMA reads shared memory and no barrier says when it has. */
 function copiesUntold({ body }: Kernel): boolean {
   let found = false;
   walkOps(body, (op) => {

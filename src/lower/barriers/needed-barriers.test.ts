@@ -1,4 +1,4 @@
-/** Where lanes meet: kernels that need a meeting run right and without a race, and others have none. */
+/** Barrier insertion: kernels that need a barrier run right and without a race, and others have none. */
 import { describe, expect, test } from "vitest";
 import { emulateKernel } from "../../../test/support/emulated-kernel.ts";
 import { runKernel } from "../../../test/simulation.ts";
@@ -59,7 +59,7 @@ const eachBlock = (result: (block: number) => readonly number[]): readonly numbe
   [0, 1].flatMap(result);
 
 /** Barriers of the thread's lanes that were put in for what lanes do to `own`. */
-function meetingsFor(definition: KernelDefinition): number {
+function barriersFor(definition: KernelDefinition): number {
   const text = printPtx(emulateKernel(definition, { x }).executable.module);
   return text.split("\n").filter((line) => /bar\.sync.*other lanes.*\bown\b/.test(line)).length;
 }
@@ -147,14 +147,14 @@ describe("a cluster's barrier in two halves", () => {
     }
   });
 
-  test("orders what lies before its first half, without another meeting", () => {
+  test("orders what lies before its first half, without another barrier", () => {
     const definition = inPairs("before", ({ i, x: source, out, own }) => {
       own.store(source.at(i).load());
       clusterArrive();
       clusterWait();
       out.at(i).store(own.load().add(own.load().sum()));
     });
-    expect(meetingsFor(definition)).toBe(0);
+    expect(barriersFor(definition)).toBe(0);
   });
 
   test("does not order what lies between its halves", () => {
@@ -164,7 +164,7 @@ describe("a cluster's barrier in two halves", () => {
       clusterWait();
       out.at(i).store(own.load().add(own.load().sum()));
     });
-    expect(meetingsFor(definition)).toBe(1);
+    expect(barriersFor(definition)).toBe(1);
   });
 });
 

@@ -95,12 +95,12 @@ class Planner {
     const accesses = this.#context.finder.of(op);
     if (accesses.length > 0) this.#settle(op, accesses, pending);
     if (releaseScope(op) !== "nobody") this.#fence(op, pending);
-    this.#meet(op, "before", pending);
+    this.#synchronize(op, "before", pending);
     accesses.forEach((access) => pending.record(access));
-    // Users write this one themselves; the lanes need not have met.
+    // Users write this one themselves; the threads need not be synchronized.
     if (op.kind === "proxy_fence") pending.fence(op.attributes.space);
     this.#followRegions(op, pending);
-    this.#meet(op, "after", pending);
+    this.#synchronize(op, "after", pending);
     this.#context.finder.behind(op).forEach((access) => pending.record(access));
   }
 
@@ -117,7 +117,7 @@ class Planner {
         barrier: conflict ?? "all lanes have handed over what they wrote",
         fence: unfenced && `${reader} what lanes have written`,
       });
-      pending.meet("whole");
+      pending.synchronize("whole");
     }
   }
 
@@ -140,12 +140,12 @@ class Planner {
     });
   }
 
-  /** Where the op's own instructions have the lanes meet. */
-  #meet(op: AnyOp, at: Synchronization["at"], pending: Pending): void {
+  /** Where the op's own instructions synchronize the threads. */
+  #synchronize(op: AnyOp, at: Synchronization["at"], pending: Pending): void {
     const { synchronizes } = traitsOf(op);
     if (synchronizes.length === 0) return;
     for (const each of synchronizes)
-      if (each.at === at && (each.who !== "warp" || this.#oneWarp)) pending.meet(each.part);
+      if (each.at === at && (each.who !== "warp" || this.#oneWarp)) pending.synchronize(each.part);
   }
 
   #followRegions(op: AnyOp, pending: Pending): void {

@@ -32,7 +32,7 @@ export class Pending {
     return copy;
   }
 
-  /** Adds what is pending on another way here; tells whether that was anything new. */
+  /** Adds what is pending on another way here; says whether that was anything new. */
   include(other: Pending): boolean {
     const open = includeDeeds(this.#open, other.#open);
     const arrived = includeDeeds(this.#arrived, other.#arrived);
@@ -48,11 +48,11 @@ export class Pending {
   }
 
   clear(): void {
-    this.meet("whole");
+    this.synchronize("whole");
     this.#unfenced.clear();
   }
 
-  /** Why lanes must meet before the access. */
+  /** Why threads must synchronize before the access. */
   conflictOf({ places, mode, box }: PlaceAccess): string | undefined {
     const deeds = [this.#open, this.#arrived];
     for (const place of places) {
@@ -88,14 +88,14 @@ export class Pending {
     }
   }
 
-  /** Each lane hands over what it has written. Where none has written to shared memory, nobody waits for the others to have done so. */
+  /** Each thread publishes what it has written. Where none has written to shared memory, nobody waits for the others to have done so. */
   fence(space: "smem" | "gmem"): void {
     if (space === "gmem" || this.#unfenced.size > 0) this.#open.fenced = true;
     if (space === "smem") this.#unfenced.clear();
   }
 
-  /** All lanes meet, or a half of that. */
-  meet(part: Synchronization["part"]): void {
+  /** All threads synchronize, or a half of that. */
+  synchronize(part: Synchronization["part"]): void {
     if (part === "arrive") includeDeeds(this.#arrived, this.#open);
     if (part !== "arrive") clearDeeds(this.#arrived);
     if (part !== "wait") clearDeeds(this.#open);
@@ -126,7 +126,7 @@ function mayMeet(touched: Touched, place: Place, box: Box | undefined): boolean 
   return [...boxes].some((each) => !each || !box || !each.isApart(box));
 }
 
-/** Adds a part of a place; tells whether it was new. */
+/** Adds a part of a place; says whether it was new. */
 function touch(touched: Touched, place: Place, box: Box | undefined): boolean {
   const boxes = touched.get(place) ?? new Set();
   touched.set(place, boxes);

@@ -117,7 +117,7 @@ export const simulatorCodes = registerCodes({
   TW3018: {
     title: "arrivals and waits do not pair",
     cause:
-      "Each program thread arrives once and then waits once at a meeting of the block or cluster.",
+      "Each program thread arrives once and then waits once at a barrier of the block or cluster.",
     example: "clusterWait();  // without clusterArrive()",
     remedy: "pair each clusterArrive() with one clusterWait(), outside warps()",
   },
