@@ -34,13 +34,13 @@ const milliseconds = Array.from({ length: 400 }, (_, index) => {
   return performance.now() - start;
 });
 
-function tell(what: string, times: readonly number[]): void {
+function printTimes(what: string, times: readonly number[]): void {
   const sorted = times.toSorted((left, right) => left - right);
   const at = (part: number): string =>
     (sorted[Math.floor(part * (sorted.length - 1))] ?? NaN).toFixed(2);
   process.stdout.write(`${what}: median ${at(0.5)} ms, nine in ten within ${at(0.9)} ms\n`);
 }
 
-tell("the first", milliseconds.slice(0, 1));
-tell("the first 20", milliseconds.slice(0, 20));
-tell("after 100", milliseconds.slice(100));
+printTimes("the first", milliseconds.slice(0, 1));
+printTimes("the first 20", milliseconds.slice(0, 20));
+printTimes("after 100", milliseconds.slice(100));

@@ -29,7 +29,7 @@ export type Shape = readonly [m: number, n: number, k: number];
 type Handed = NonNullable<TileOptions["streamK"]>;
 
 /**
- * Products whose tiles are dealt beforehand or taken from a counter. Where they are skewed, one of eight, at random,
+ * Products whose tiles are scheduled statically or dynamically, from a counter. Where they are skewed, one of eight, at random,
  * sums over all of the depth and the others over an eighth of it. Split, those of the last round are everybody's.
  */
 export const productOf = (

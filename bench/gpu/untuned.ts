@@ -1,7 +1,7 @@
 /**
  * How far what the model chooses lies behind the fastest of what was measured: products of random shapes. Of each shape so many choices
  * take turns, those that the model thinks fastest and a few others. Kernels of all shapes are compiled together, and a shape
- * is told of as soon as it is timed, so that a run that is stopped has told of those before.
+ * is reported as soon as it is timed, so that an interrupted run has reported those before.
  *
  *   node dist/cli/main.js run bench/gpu/untuned.ts -- [--sizes wide|few] [SHAPES] [SECONDS] [CHOICES] [SEED] [kn|nk] [bf16|f16] [FILE]
  *
@@ -196,7 +196,7 @@ async function times(sizes: Sizes, entries: readonly Entry[]): Promise<readonly 
 const ratios: number[] = [];
 
 /** Says how what the model chooses lies beside the fastest that was measured for a shape. */
-function tell({ m, n, k }: Sizes, entries: readonly Entry[], found: readonly number[]): void {
+function printTimes({ m, n, k }: Sizes, entries: readonly Entry[], found: readonly number[]): void {
   const best = Math.min(...found);
   const [chosen = NaN] = found;
   const ratio = best / chosen;
@@ -233,7 +233,7 @@ try {
   process.stdout.write(`compiled after ${((performance.now() - start) / 1e3).toFixed(1)} s\n`);
   for (const { sizes, entries } of planned) {
     if (performance.now() - start > 1e3 * Number(seconds)) break;
-    tell(sizes, entries, await times(sizes, entries));
+    printTimes(sizes, entries, await times(sizes, entries));
   }
   const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
   const near = ratios.filter((ratio) => ratio >= 0.95).length;

@@ -1,6 +1,6 @@
 /**
  * Times pieces of work beside each other. A lone time says little: clocks change with heat and from run to run. So
- * entries take turns within every round, and what is told is the ratio of two times of one round.
+ * entries take turns within every round, and the result is the ratio of two times of one round.
  *
  *   round 1   ours ▮▮▮   plain ▮▮▮▮        ratio 1.31
  *   round 2   plain ▮▮▮▮  ours ▮▮▮         ratio 1.33     each begins with another entry, and goes on in another order

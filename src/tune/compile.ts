@@ -11,7 +11,7 @@ import type { TuneSettings } from "./options.ts";
 /** Fewer kernels than this are compiled sooner than helpers are started. */
 const worthHelpers = 4;
 
-/** Compiles the kernels of all candidates; what cannot be compiled is told when the candidate is tried. */
+/** Compiles the kernels of all candidates; a failure is reported when the candidate is tried. */
 export async function compileAll(
   { gpu, target }: Device,
   waiting: readonly { readonly candidate: Candidate; readonly sizes: Sizes }[],

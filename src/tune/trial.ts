@@ -208,7 +208,7 @@ export class Trial {
   async time(
     candidates: readonly Candidate[],
     known: { readonly candidate: Candidate; readonly us: number } | undefined,
-    tell: (candidate: Candidate, outcome: Outcome) => Promise<void>,
+    record: (candidate: Candidate, outcome: Outcome) => Promise<void>,
     mayGoOn: () => boolean,
   ): Promise<void> {
     const times = new Map<Candidate, number>();
@@ -217,7 +217,7 @@ export class Trial {
       const group = candidates.slice(at, at + groupSize);
       for (const [candidate, outcome] of await this.#timed(group, anchor, leastRounds)) {
         times.set(candidate, outcome.us);
-        await tell(candidate, outcome);
+        await record(candidate, outcome);
         if (anchor === undefined || outcome.us < anchor.us) anchor = { candidate, us: outcome.us };
       }
     }
@@ -230,7 +230,7 @@ export class Trial {
       .map(([candidate]) => candidate);
     if (last.length === 0) return;
     for (const [candidate, outcome] of await this.#timed(last, anchor, this.#settings.rounds))
-      await tell(candidate, outcome);
+      await record(candidate, outcome);
   }
 
   async #timed(

@@ -231,7 +231,7 @@ function requireMade(
   );
 }
 
-/** Refuses what files cannot hold, or cannot tell from other sizes. */
+/** Refuses sizes that files cannot hold or cannot distinguish. */
 function requireBucket(name: string, bucket: unknown, location: Location): Sizes {
   const isHeld = isRecord(bucket) && Object.values(bucket).every(Number.isSafeInteger);
   if (isHeld) return bucket as Sizes;

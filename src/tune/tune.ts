@@ -96,7 +96,7 @@ class Tuner {
     if (file === undefined) return new Tuner(device, operation, choices, settings, []);
     const { appendTuning, readTuning } = await import("../cuda/open.ts");
     const before = await readTuning(file, { mayBeMissing: true });
-    // A file that cannot be written is told of now, not when the first result is there.
+    // A file that cannot be written is reported now, not with the first result.
     await appendTuning(file, "");
     return new Tuner(device, operation, choices, settings, before.lines);
   }
@@ -161,7 +161,7 @@ class Tuner {
     this.#all += fresh.length;
     const found: TuningLine[] = [];
     let checked: Verdict | undefined;
-    const tell = async (candidate: Pick<Candidate, "choice" | "key">, outcome: Finding) => {
+    const record = async (candidate: Pick<Candidate, "choice" | "key">, outcome: Finding) => {
       const line = {
         ...this.#start(bucket, candidate.choice, candidate.key),
         ...outcome,
@@ -170,17 +170,17 @@ class Tuner {
       await this.#keep(line as TuningLine);
     };
     for (const { choice, key, rejected, reason } of list.rejected)
-      if (!this.#isKnown(bucket, choice, key)) await tell({ choice, key }, { rejected, reason });
+      if (!this.#isKnown(bucket, choice, key)) await record({ choice, key }, { rejected, reason });
     if (candidates.length === 0)
       throw nothingFits(this.#operation.name, sizes, list.rejected[0]?.reason, this.#settings);
     if (gpu === undefined)
       for (const candidate of fresh) {
         this.#settings.signal?.throwIfAborted();
-        await tell(candidate, { us: candidate.estimate, source: "model" });
+        await record(candidate, { us: candidate.estimate, source: "model" });
         this.#done += 1;
         this.#progress(sizes, "estimating");
       }
-    else if (fresh.length > 0) checked = await this.#measure(planned, fresh, tell);
+    else if (fresh.length > 0) checked = await this.#measure(planned, fresh, record);
     const lines = this.#linesOf(bucket, [...candidates, ...list.rejected]);
     this.#current.push(...lines);
     const newOnes = new Set(found.map(identityOf)).size;
@@ -200,7 +200,7 @@ class Tuner {
   async #measure(
     { sizes, bucket, list: { candidates } }: PlannedCase,
     fresh: readonly Candidate[],
-    tell: (candidate: Candidate, outcome: Finding) => Promise<void>,
+    record: (candidate: Candidate, outcome: Finding) => Promise<void>,
   ): Promise<Verdict | undefined> {
     const { signal } = this.#settings;
     const trial = await Trial.start(this.#device, this.#operation, sizes, this.#settings);
@@ -221,13 +221,13 @@ class Tuner {
         if (outcome === undefined) good.push(candidate);
         else {
           this.#done += 1;
-          await tell(candidate, outcome);
+          await record(candidate, outcome);
         }
       }
       const { verdict, wrong } = await trial.verdict(unseen === 0);
       for (const [candidate, reason] of wrong) {
         if (fresh.includes(candidate)) this.#done += 1;
-        await tell(candidate, { rejected: "wrong", reason });
+        await record(candidate, { rejected: "wrong", reason });
       }
       if (verdict === undefined || verdict.by === "undecided") {
         this.#done += good.length;
@@ -242,7 +242,7 @@ class Tuner {
         async (candidate, outcome) => {
           if (!timed.has(candidate)) this.#done += 1;
           timed.add(candidate);
-          await tell(candidate, { ...outcome, ...("us" in outcome && { checked: by }) });
+          await record(candidate, { ...outcome, ...("us" in outcome && { checked: by }) });
           this.#progress(sizes, "timing");
         },
         () => this.#mayGoOn(),

@@ -61,7 +61,7 @@ export function rowsCase(
   });
 }
 
-/** What norms add to the variance unless told. */
+/** What norms add to the variance by default. */
 const defaultEpsilon = 1e-5;
 
 function rowReference(op: string, row: Float64Array): (column: number) => number {

@@ -75,7 +75,7 @@ interface Parts extends Matrices {
   readonly emptyKeys: Barrier;
   readonly emptyValues: Barrier;
   readonly options: AttentionOptions;
-  /** Runs the body for each tile of the block; it is told how many steps came before. */
+  /** Runs the body for each tile of the block; its argument is the number of steps before. */
   readonly eachTile: (body: (tile: RowTile, before: Index) => void) => void;
 }
 
@@ -209,8 +209,8 @@ function dealer(options: AttentionOptions, worker: Index): Parts["eachTile"] {
   const pairs = length / rows / 2;
   const zero = constant(i32, 0);
   return (body) => {
-    const dealt = { from: worker, to: zero.add(heads).mul(pairs), step: blocks, carry: zero };
-    loop(dealt, (number, before) => {
+    const tiles = { from: worker, to: zero.add(heads).mul(pairs), step: blocks, carry: zero };
+    loop(tiles, (number, before) => {
       const head = number.div(pairs);
       const pair = number.sub(head.mul(pairs));
       return loop({ to: 2, carry: before }, (side, count) => {

@@ -162,8 +162,8 @@ export function handwrittenProduct({ blocks, sharing = 1 }: ProductOptions) {
       const across = zero.add(cdiv(n, columns));
       const rank = sharing > 1 ? clusterRank("member") : member;
       const eachTile: Parts["eachTile"] = (body) => {
-        const dealt = { from: worker, to: down.mul(across), step: workers, carry: zero };
-        loop(dealt, (tile, count) => {
+        const assigned = { from: worker, to: down.mul(across), step: workers, carry: zero };
+        loop(assigned, (tile, count) => {
           const before = tile.div(across.mul(group));
           const rows = down.sub(before.mul(group)).minimum(group);
           const within = tile.sub(before.mul(group).mul(across));

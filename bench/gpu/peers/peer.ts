@@ -146,20 +146,20 @@ function text(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** All peers that start here; those that do not are told of with the reason. */
+/** All peers that start here; those that do not are reported with the reason. */
 export async function startPeers(
   commands: readonly PeerCommand[],
-  tell: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<readonly Peer[]> {
   const started = await Promise.allSettled(commands.map((command) => Peer.start(command)));
   return started.flatMap((result, index) => {
     const name = commands[index]?.name ?? "";
     if (result.status === "fulfilled") {
-      tell(`peer ${name}: ${result.value.description}`);
+      log(`peer ${name}: ${result.value.description}`);
       return [result.value];
     }
     const { reason } = result as { readonly reason: unknown };
-    tell(`peer ${name} is not here: ${reason instanceof Error ? reason.message : String(reason)}`);
+    log(`peer ${name} is not here: ${reason instanceof Error ? reason.message : String(reason)}`);
     return [];
   });
 }
@@ -168,17 +168,17 @@ export async function startPeers(
 export async function compiledPeers(
   peers: readonly Peer[],
   tasks: readonly Task[],
-  tell: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<readonly Peer[]> {
   const start = performance.now();
   const compiled = await Promise.allSettled(peers.map((peer) => peer.compile(tasks)));
-  tell(`peers compiled in ${((performance.now() - start) / 1000).toFixed(0)} s`);
+  log(`peers compiled in ${((performance.now() - start) / 1000).toFixed(0)} s`);
   return peers.filter((peer, index) => {
     const found = compiled[index];
     if (found?.status !== "rejected") return true;
     // What it answers later would be taken for the answer to another request.
     peer.stop();
-    tell(`peer ${peer.name} is left out: ${String(found.reason)}`);
+    log(`peer ${peer.name} is left out: ${String(found.reason)}`);
     return false;
   });
 }

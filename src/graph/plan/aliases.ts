@@ -51,7 +51,7 @@ function settled(step: Step): Step {
   return { ...step, kernel: step.inPlace(step.overwritten) };
 }
 
-/** What tells types apart. */
+/** A key that distinguishes types. */
 function typeKey({ element, shape }: TensorType): string {
   return `${element} ${shape.join()}`;
 }

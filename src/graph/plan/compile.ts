@@ -268,7 +268,7 @@ class Compiler {
     });
   }
 
-  /** What a kernel of an op is refused for is told with the op's line. */
+  /** Errors of a kernel are reported with the line of its op. */
   #op(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
     placing(op.location, () => this.#lower(op, wanted, steps));
   }
@@ -582,7 +582,7 @@ function shapeText(op: AnyGraphOp): string {
   return op.results.map((value) => tensorTypeOf(value).shape.join()).join(";");
 }
 
-/** Runs `body`; what is refused in it without a place is told with this one. */
+/** Runs `body`; errors without a location are reported with this one. */
 function placing<T>(location: Location, body: () => T): T {
   try {
     return body();

@@ -43,7 +43,7 @@ export function segmentsOf(attributes: AttributeMap): readonly number[] | undefi
   return found?.kind === "array" ? found.items.map(Number) : undefined;
 }
 
-/** The sizes of an op's groups of operands, where they have to be written to tell the groups apart. */
+/** The sizes of an op's groups of operands, written where the groups would be ambiguous. */
 export function writtenSegments(op: AnyGraphOp): readonly number[] | undefined {
   const slots = Object.entries(graphOpTable[op.kind].operands);
   const operands = op.operands as { readonly [name: string]: GraphValue | readonly GraphValue[] };

@@ -131,7 +131,7 @@ class FunctionPrinter implements OpWriter {
     const outer = this.#terminator;
     this.#terminator = op.kind.startsWith("sdy.") ? "sdy.return" : "stablehlo.return";
     const parts = partsOf(op);
-    // In short forms a function's type cannot be told from those of the operands.
+    // In short forms a function type is ambiguous with those of the operands.
     const isGeneric = this.#isGeneric || [...operandsOf(op), ...op.results].some(isOfFunction);
     const form = isGeneric ? "generic" : graphOpTable[op.kind].text;
     const short = formRules[form].write(op, parts, this);

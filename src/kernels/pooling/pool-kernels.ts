@@ -20,7 +20,7 @@ export interface PoolForm extends Steps {
   readonly taps: Triple;
   /** Whether averages count zeros around x. */
   readonly includePadding: boolean;
-  /** Whether the tap that was the greatest is told. */
+  /** Whether the argmax tap is a result. */
   readonly tellsTap: boolean;
   /** Elements of a block: places, and inner ones. */
   readonly places: number;
@@ -68,7 +68,7 @@ function windowOf({ places, columns }: PoolForm, { tile, part }: Place) {
   return [slice(tile.mul(places), places), slice(part.mul(columns), columns)] as const;
 }
 
-/** Arrays: x, out, and where it is told tap, the number of the first greatest tap of each window. */
+/** Arrays: x, out, and optionally tap, the number of the first greatest tap of each window. */
 export function poolKernel(
   form: PoolForm,
   input: FiveExtents,
@@ -122,9 +122,9 @@ export function poolKernel(
       to.rows(out as Ref)
         .at(...here)
         .store(result.cast(dtype));
-      const told = (given as { readonly tap?: Ref }).tap;
-      if (told !== undefined)
-        to.rows(told)
+      const taps = (given as { readonly tap?: Ref }).tap;
+      if (taps !== undefined)
+        to.rows(taps)
           .at(...here)
           .store(end.tap);
     },
@@ -157,17 +157,17 @@ export function poolBackwardKernel(
       const [, inner] = windowOf(form, { tile, part } as Place);
       const compute = computeFormat(dtype);
       const rows = from.rows(dOut as Ref);
-      const told = (given as { readonly tap?: Ref<"i32"> }).tap;
+      const taps = (given as { readonly tap?: Ref<"i32"> }).tap;
       const start = { sum: full(compute, [places, columns], 0) };
       const { sum } = overTaps(form.taps, start, (tap, number, carry) => {
         const { windows, isIn } = windowsOf(form, elements, tap, from);
         const where = isIn.and(isPlace).expand({ axis: 1 });
         const row = from.row(outer, windows);
         const share = rows.at(row, inner).load({ where }).cast(compute);
-        if (told === undefined)
+        if (taps === undefined)
           return { sum: carry.sum.add(share.div(countOf(form, windows, to, compute))) };
         const chosen = from
-          .rows(told)
+          .rows(taps)
           .at(row, inner)
           .load({ where, fill: -1 } as never);
         const isOwn = (chosen as Tile<"i32">).eq(full(i32, [1, 1], 0).add(number));
