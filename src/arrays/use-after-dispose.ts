@@ -1,5 +1,5 @@
 /**
- * Arrays that are gone: disposed of, or donated to a call. Using one is refused by the same report wherever arrays are computed,
+ * Use after dispose: arrays that were disposed of, or donated to a call. Every use is refused by the same report,
  * also where its data happens to be on the host. What was asked for before goes on:
  *
  *   const reading = y.read();  y.dispose();  await reading      gives y's data

@@ -1,6 +1,6 @@
 /**
- * Keeps the order of calls where one of them cannot be issued in one go. Almost all can, and pass at once.
- * A large transfer waits for room in the middle; what is called meanwhile comes after it.
+ * Issues calls in order where one of them cannot be issued at once. Almost all can.
+ * A large transfer waits for a staging buffer in the middle; later calls come after it.
  *
  *   download of 1 GiB   ▓▓▓░▓▓░▓▓▓            (░ waits for a staging buffer)
  *   launch                        ▓           called early, issued in its turn

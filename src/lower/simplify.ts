@@ -1,4 +1,4 @@
-/** The first stage, apart from the others: whoever only simulates loads neither placement nor PTX. */
+/** The first stage, apart from the others: a simulation loads neither placement nor PTX. */
 import type { Kernel } from "../ir/node.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { withoutMarks } from "../passes/profile-marks.ts";

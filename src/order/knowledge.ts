@@ -18,7 +18,7 @@
  * Both other clocks are always covered by `generic`.
  *
  * That a thread has *passed a wait* is no access, and no proxy hides it: a copy issued after the wait
- * tells whoever awaits the copy. Waits are therefore steps of a second agent of the thread, which is
+ * is acquired by whoever awaits the copy. Waits are therefore steps of a second agent of the thread, which is
  * known to all three clocks at once.
  */
 import { Clock } from "./clock.ts";
@@ -65,7 +65,7 @@ export class Knowledge {
 }
 
 /**
- * What the completion of an asynchronous operation tells: the operation itself and what it relied on
+ * What the completion of an asynchronous operation releases: the operation itself and what it relied on
  * when it was issued. Not all the issuer knew: it does not wait for the issuer's ordinary accesses.
  */
 export function completion(atIssue: Knowledge, finished: readonly Epoch[]): Knowledge {

@@ -1,6 +1,6 @@
 /**
  * The state of one semaphore: a counter that threads add to and wait on. A waiter for `value` could
- * have passed as soon as the counter reached it, so it learns what the signals up to that point told
+ * have passed as soon as the counter reached it, so it acquires what the signals up to that point released
  * and not what later ones did, however late it runs:
  *
  *   signals      +1 by A    +1 by B    +1 by C

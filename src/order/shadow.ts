@@ -16,7 +16,7 @@
  *
  * That is enough: everything before W is ordered before W, or was reported when W came. Where W races
  * with the write before it, that one stays too: a reader who waited for either has not waited for both.
- * A state is made once for each state an access meets, so a run over granules that share a state is a
+ * A state is made once for each state an access finds, so a run over granules that share a state is a
  * loop that compares and stores integers:
  *
  *   granules    0 0 0 0 0 0 0 0
@@ -26,7 +26,7 @@
  *
  * A read that a later read stands for is dropped: whoever is ordered after the later one is ordered
  * after it too. For that the later one's *asynchronous* clock must include it: the later one may be a copy,
- * whose end tells what it relied on and not what its issuer knew of without a fence; agents stand for themselves.
+ * whose end releases what it relied on and not what its issuer knew of without a fence; agents stand for themselves.
  */
 import type { Access, AccessMode, Proxy } from "./access.ts";
 import type { Clock } from "./clock.ts";

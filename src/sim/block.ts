@@ -1,5 +1,5 @@
 /**
- * Blocks and clusters at run time: their allocations, where their threads meet, and what is left to
+ * Blocks and clusters at run time: their allocations, the barriers of their threads, and what is left to
  * check when they end. The blocks of a cluster start together; their memory stays until all of them
  * have ended, so that an access that comes too late is seen.
  */

@@ -1,7 +1,7 @@
 /**
  * Where everybody is, when a run ends before its program does.
  *
- * Deadlock: nobody can go on, and not everybody has ended. The report is the wait-for graph: each
+ * Deadlock: no agent can make progress, and some have not ended. The report is the wait-for graph: each
  * waiting agent with its line, what it waits for, who has come, and who would come but waits itself.
  */
 import { TilewrightError } from "../support/diagnostics.ts";

@@ -1,5 +1,5 @@
 /**
- * The machine: a grid on its way through a simulated GPU. Clusters start in order while there is room
+ * The machine: a grid on its way through a simulated GPU. Clusters start in order while they fit
  * for them; the schedule decides which agent or asynchronous operation goes on; the run ends when
  * nothing can happen any more, which is a deadlock unless everything has ended.
  */

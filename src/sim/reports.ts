@@ -1,6 +1,6 @@
 /**
  * Findings: what a run reports. Each is a `TilewrightError`; a mistake in a loop or in every block is
- * one finding, told apart by its code and what it concerns. After a finding that leaves nothing sensible to
+ * one finding, identified by its code and what it concerns. After a finding that leaves nothing sensible to
  * do, the run stops. And what a run did, in numbers.
  */
 import type { AnyOp, Value } from "../ir/node.ts";

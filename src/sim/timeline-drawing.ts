@@ -1,6 +1,6 @@
 /**
  * The chart of a timeline for a terminal and as a drawing. In letters a bar begins with what it is and the iteration
- * that it belongs to, as far as there is room:
+ * that it belongs to, as far as it fits:
  *
  *   copy             c0 c1 c2 ········c3
  *   copy, beside 1     c0──── c3────

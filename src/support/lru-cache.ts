@@ -1,5 +1,5 @@
 /**
- * What was used last, up to a number of entries; whatever has gone unused for longest makes room:
+ * A least-recently-used cache of a limited number of entries; the least recently used entry is evicted:
  *
  *   limit 2     set a │ set b │ get a │ set c        b is gone: a was used since
  */
@@ -9,7 +9,7 @@ export class LruCache<K, V> {
   /** Least recently used first. */
   readonly #entries = new Map<K, V>();
 
-  /** `onEvict` is given what makes room. */
+  /** `onEvict` gets the evicted value. */
   constructor(limit: number, onEvict: (value: V) => void = () => undefined) {
     this.#limit = limit;
     this.#onEvict = onEvict;

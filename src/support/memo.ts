@@ -1,4 +1,4 @@
-/** Results by key, for what is asked again and again; forgotten all at once when there are too many. */
+/** Memoized results by key; all are dropped at once when there are too many. */
 export class Memo<V> {
   readonly #limit: number;
   readonly #known = new Map<string, { readonly value: V }>();

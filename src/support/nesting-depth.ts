@@ -1,6 +1,6 @@
-/** How deep data from a file is nested: JSON is read to any depth, and functions that call themselves for each level run out of stack. */
+/** The nesting depth of data from a file: JSON has any depth, and recursive functions would run out of stack. */
 
-/** Whether nothing lies within more than so many levels of lists and records. */
+/** Whether lists and records are nested at most `mostLevels` deep. */
 export function isShallow(value: unknown, mostLevels: number): boolean {
   const open: (readonly [value: unknown, level: number])[] = [[value, 0]];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

@@ -1,6 +1,6 @@
 /**
- * Steps that are all to be taken, whatever becomes of the others, as when everything is given back: the first
- * failure is thrown once the last step has had its turn.
+ * Runs every step, even when others throw, as for releasing resources: the first
+ * failure is thrown after the last step.
  */
 export function runEach(steps: Iterable<() => void>): void {
   let failure: { readonly error: unknown } | undefined;

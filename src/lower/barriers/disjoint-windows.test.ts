@@ -1,4 +1,4 @@
-/** Windows of one array: lanes meet between accesses to them unless no element can be in both. */
+/** Windows of one array: threads synchronize between accesses to them unless no element can be in both. */
 import { describe, expect, test } from "vitest";
 import { dtypes } from "../../formats/dtype.ts";
 import { walkOps } from "../../ir/traverse.ts";

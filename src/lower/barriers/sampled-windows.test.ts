@@ -1,5 +1,5 @@
 /**
- * Windows that lanes need not meet between, held against what is obvious: their elements, listed for many values of everything that
+ * Windows between which no barrier is needed, compared with what is obvious: their elements, listed for many values of everything that
  * an offset is computed from. Two ways of the compiler say whether windows lie apart, one that decides and one that verifies. Neither
  * may say so of windows with an element in common, and what the first says the second must find, too.
  */

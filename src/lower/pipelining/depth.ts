@@ -1,5 +1,5 @@
 /**
- * For how many steps a pipelined loop has room. What a processor's shared memory holds decides: two blocks on each
+ * How many stages a pipelined loop has. The shared memory of a multiprocessor decides: two blocks on each
  * processor, so that one multiplies while the other begins or ends, where that leaves three steps or more to each; one
  * block otherwise. More than four steps gain nothing.
  *

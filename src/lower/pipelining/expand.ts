@@ -1,5 +1,5 @@
 /**
- * A loop with copies ahead. Blocks lie in rings of `depth` slots; each slot has a barrier on which all copies of a step
+ * A loop with copies ahead. Blocks lie in rings of `depth` stages; each stage has a barrier on which all copies of a step
  * arrive. With a depth of 3:
  *
  *   step                     0   1   2   3

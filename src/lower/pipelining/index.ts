@@ -3,7 +3,7 @@
  * blocks of later steps on their way while earlier ones are multiplied.
  *
  *   plan.ts     which loops, which of their loads, which of their sums
- *   depth.ts    for how many steps there is room
+ *   depth.ts    how many stages fit in shared memory
  *   expand.ts   the loop with its copies, barriers and ring
  *   writer.ts   how ops are written
  *

@@ -10,8 +10,8 @@
  *     yield %next
  *   }
  *
- * Nothing else may happen in the loop that others see, so that the order of steps and copies is nobody's business; inputs
- * are written by nobody while the kernel runs.
+ * Nothing else may happen in the loop that others see, so that the order of steps and copies does not matter; inputs
+ * are not written while the kernel runs.
  */
 import { copyLimits } from "../../ir/infer/asynchronous.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";

@@ -1,4 +1,4 @@
-/** Whether everything has been decided: a target, a layout for each tile, attributes of ops that need them. */
+/** Completeness: whether everything has been decided: a target, a layout for each tile, attributes of ops that need them. */
 import { nothing } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, PlacedFor } from "../../ir/node.ts";
 import type { OpKind } from "../../ir/ops.ts";
