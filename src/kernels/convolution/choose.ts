@@ -131,7 +131,7 @@ function leastColumns(bits: number): number {
   return Math.max(64, 1024 / bits);
 }
 
-/** Columns that lanes have registers for, times the bits of a result. */
+/** Columns that threads have registers for, times the bits of a result. */
 const mostColumnBits = 256 * 32;
 
 export function chooseTma(

@@ -351,11 +351,11 @@ function planCopiedWeights(
   const geometry = withoutWindows(problem, given);
   const { groups, outputs, channels, taps } = geometry;
   const form = readForm(problem, geometry, "forward");
-  const { configuration, deal } = chooseTmaWeights(geometry, target);
-  const { period, share, workers, slots } = deal;
+  const { configuration, assignment } = chooseTmaWeights(geometry, target);
+  const { period, share, workers, partials } = assignment;
   const wide = taps[0] * taps[1] * taps[2] * channels;
-  const shape = [slots, groups * outputs, wide];
-  const values = { ...tmaDimensions(geometry, form), workers, slots };
+  const shape = [partials, groups * outputs, wide];
+  const values = { ...tmaDimensions(geometry, form), workers, partials };
   const text = JSON.stringify([configuration, tmaText(geometry, form)]);
   const scalars = { share: { scalar: share }, period: { scalar: period } };
   const product = (sums: string): PlannedLaunch => {
@@ -372,9 +372,9 @@ function planCopiedWeights(
     source: "heuristic",
     scratch: { sums: { dtype: problem.accumulator, shape } },
     launches: () => {
-      const sumText = JSON.stringify([configuration, sumPartialsText(slots)]);
+      const sumText = JSON.stringify([configuration, sumPartialsText(partials)]);
       const sum = known(kernels, sumText, () =>
-        sumPartialsKernel(problem.w.dtype, configuration, slots),
+        sumPartialsKernel(problem.w.dtype, configuration, partials),
       );
       return [
         product("sums"),

@@ -117,11 +117,11 @@ export function elementsOf([depth, height, width]: Triple): readonly Triple[] {
 }
 
 /**
- * How a block sees the columns of an array, of which a lane has one, or one of each `between`.
+ * How a block sees the columns of an array, of which a thread has one, or one of each `between`.
  *
  *   flat       a row is one run of columns and channels, and the next column lies as many elements on as there are channels
  *   columns    side by side
- *   groups     in groups of `between`, of which all lanes take the same one
+ *   groups     in groups of `between`, of which all threads take the same one
  *   numbers    by number, where groups would not be whole or a tap's column shows at run time
  */
 export interface Side {
@@ -138,7 +138,7 @@ export function sideShape({ grid, between, by }: Side): readonly Size[] {
   return [outer, depth, height, floorDivSize(width, between), multiplySizes(between, inner)];
 }
 
-/** Where a block begins: an outer element, a plane, a row, the group of columns of its first lane, and channels. */
+/** Where a block begins: an outer element, a plane, a row, the group of columns of its first thread, and channels. */
 export interface Corner {
   readonly outer: Scalar<"i32">;
   readonly plane: Scalar<"i32">;

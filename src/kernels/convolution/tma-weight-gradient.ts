@@ -160,7 +160,7 @@ function copySteps(setting: Setting, own: Own, work: Work): void {
   const { x, dOut, left, right, full, empty } = work;
   const { configuration, sizes, form } = setting;
   const { box, consumers, columns, shared, stages } = configuration;
-  const slots = ring(stages);
+  const positions = ring(stages);
   overSegments(setting, own, ({ tile, from, count }, before) => {
     const place = tilePlace(setting, tile);
     const chunks = Array.from({ length: columns / stepChannels }, (_, index) =>
@@ -194,7 +194,7 @@ function copySteps(setting: Setting, own: Own, work: Work): void {
         });
         copyAsync(window, work.besides.at(at.slot).reshape(window.shape), landed);
       }
-      return slots.next(at);
+      return positions.next(at);
     });
   });
 }
@@ -204,7 +204,7 @@ function multiplySteps(setting: Setting, own: Own, work: Work, index: number): v
   const { configuration, period, share } = setting;
   const { columns, shared, isWhole, stages } = configuration;
   const { left, right, full, empty, sums } = work;
-  const slots = ring(stages);
+  const positions = ring(stages);
   const mine = slice(index * threadRows, threadRows);
   overSegments(setting, own, ({ tile, count }, before) => {
     const start = accumulator(dtypes.f32, [threadRows, columns]);
@@ -224,7 +224,7 @@ function multiplySteps(setting: Setting, own: Own, work: Work, index: number): v
         empty.at(last).arrive();
       });
       return {
-        ...{ sum: running, at: slots.next(at), last: at.slot },
+        ...{ sum: running, at: positions.next(at), last: at.slot },
         ...(beside && { other: beside.waitPending(pending) }),
       };
     });
@@ -273,10 +273,10 @@ export function tmaWeightsKernel(
         share: scalar(dtypes.i32),
         period: scalar(dtypes.i32),
       },
-      // Not every tile has as many blocks as there are slots.
+      // Not every tile has as many blocks as there are partials.
       ...(isWhole
         ? { outputs: { sums: tensor(problem.w.dtype, [outputs, wide]) } }
-        : { inouts: { sums: tensor(dtypes.f32, [dim("slots"), outputs, wide]) } }),
+        : { inouts: { sums: tensor(dtypes.f32, [dim("partials"), outputs, wide]) } }),
       scratch: {
         left: smem(dtype, [stages, stepPositions, rows]),
         right: smem(dtype, [stages, stepPositions, columns]),
@@ -329,17 +329,17 @@ function boxesOf([images, rows, columns]: Box, { batch, places }: TmaSizes): Siz
   return multiplySizes(cdiv(batch, images), depth, cdiv(height, rows), cdiv(width, columns));
 }
 
-/** Columns of a block that adds up, and elements of its lanes in all. */
+/** Columns of a block that adds up, and elements of its threads in all. */
 const [sumColumns, sumElements] = [64, 4096];
 
-/** Slots that a block reads at once, and outputs: all loads of a lane are under way together. */
-function sumShape(slots: number): readonly [slots: number, outputs: number] {
-  const together = Math.min(sumElements / sumColumns, Math.max(8, powerOfTwoFrom(slots)));
+/** Partial sums that a block reads at once, and outputs: all loads of a thread are under way together. */
+function sumShape(partials: number): readonly [partials: number, outputs: number] {
+  const together = Math.min(sumElements / sumColumns, Math.max(8, powerOfTwoFrom(partials)));
   return [together, sumElements / sumColumns / together];
 }
 
-export function sumPartialsText(slots: number): string {
-  return `${sumShape(slots)[0]} slots at once`;
+export function sumPartialsText(partials: number): string {
+  return `${sumShape(partials)[0]} partials at once`;
 }
 
 /** Adds up the sums of each tile's blocks, in one order. */
@@ -348,15 +348,19 @@ export function sumPartialsKernel(
   { consumers, columns, shared }: TmaWeightsConfiguration,
   slotCount: number,
 ): KernelDefinition {
-  const [outputs, wide, slots] = [dim("outputs"), dim("wide", { multipleOf: 64 }), dim("slots")];
+  const [outputs, wide, partials] = [
+    dim("outputs"),
+    dim("wide", { multipleOf: 64 }),
+    dim("partials"),
+  ];
   const rows = consumers * threadRows;
   const [together, sumRows] = sumShape(slotCount);
   return kernel(
     {
-      name: "convolution_sum_slots",
+      name: "convolution_sum_partials",
       grid: { j: cdiv(wide, sumColumns), i: cdiv(outputs, sumRows) },
       inputs: {
-        sums: tensor(dtypes.f32, [slots, outputs, wide]),
+        sums: tensor(dtypes.f32, [partials, outputs, wide]),
         period: scalar(dtypes.i32),
         share: scalar(dtypes.i32),
         perGroup: scalar(dtypes.i32),

@@ -83,9 +83,9 @@ function inParts(given: ReturnType<typeof spec>, steps: number) {
     ...({ kernel: "tma", box: [4, 4, 4], consumers: 2, columns: 256, shared: 32 } as const),
     ...{ isWhole: false, stages: 4 },
   };
-  const [slots, share] = [2, steps / 2];
+  const [partials, share] = [2, steps / 2];
   const scalars = { share: { scalar: share }, period: { scalar: steps } };
-  const dimensions = { ...tmaDimensions(geometry, form), workers: 4, slots };
+  const dimensions = { ...tmaDimensions(geometry, form), workers: 4, partials };
   const product = tmaWeightsKernel(problem, geometry, form, configuration);
   const declared = new Set(product.kernel.dimensions.map(({ name }) => name));
   return operation({
@@ -95,7 +95,7 @@ function inParts(given: ReturnType<typeof spec>, steps: number) {
     plan: () => ({
       configuration,
       source: "given",
-      scratch: { sums: { dtype: f32, shape: [slots, 128, 576] } },
+      scratch: { sums: { dtype: f32, shape: [partials, 128, 576] } },
       launches: () => [
         {
           kernel: product,
@@ -108,7 +108,7 @@ function inParts(given: ReturnType<typeof spec>, steps: number) {
           ),
         },
         {
-          kernel: sumPartialsKernel(bf16, configuration, slots),
+          kernel: sumPartialsKernel(bf16, configuration, partials),
           arguments: {
             ...{ sums: { argument: "sums" }, out: { argument: "dw", shape: [128, 576] } },
             ...{ ...scalars, perGroup: { scalar: 128 } },

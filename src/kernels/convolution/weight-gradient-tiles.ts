@@ -53,7 +53,7 @@ export interface StepAssignment {
   /** Steps that a tile counts for: its own, or more of them where blocks never go from one tile to the next. */
   readonly period: number;
   /** Blocks that may share a tile. */
-  readonly slots: number;
+  readonly partials: number;
 }
 
 /** Tiles that share a run of 64 columns. */
@@ -80,7 +80,7 @@ const driftingPart = 0.3;
 /** The part of products, or of copies, that goes on while nothing of the other does. */
 const exposedPart = 0.25;
 
-/** What a deal is judged by. */
+/** What a assignment is judged by. */
 interface Work extends WeightsColumns {
   readonly tiles: number;
   readonly steps: number;
@@ -94,7 +94,7 @@ interface Work extends WeightsColumns {
 }
 
 interface Judged {
-  readonly deal: StepAssignment;
+  readonly assignment: StepAssignment;
   readonly seconds: number;
 }
 
@@ -118,7 +118,7 @@ function evenly(work: Work): Judged | undefined {
   const workers = Math.min(processors, tiles * Math.max(1, Math.floor(steps / leastSteps)));
   const share = Math.ceil((tiles * steps) / workers);
   return {
-    deal: { workers, share, period: steps, slots: Math.ceil((steps - 1) / share) + 1 },
+    assignment: { workers, share, period: steps, partials: Math.ceil((steps - 1) / share) + 1 },
     seconds:
       besideMemory((share + 3 * tileSteps) * step, apart) + leavingSeconds(work, workers + tiles),
   };
@@ -130,10 +130,10 @@ function byTiles(work: Work): Judged | undefined {
   const most = Math.min(Math.floor(processors / tiles), Math.floor(steps / leastSteps));
   if (most < 2) return undefined;
   const share = Math.ceil(steps / most);
-  const slots = Math.ceil(steps / share);
-  const workers = tiles * slots;
+  const partials = Math.ceil(steps / share);
+  const workers = tiles * partials;
   return {
-    deal: { workers, share, period: share * slots, slots },
+    assignment: { workers, share, period: share * partials, partials },
     seconds: besideMemory((share + tileSteps) * step, together) + leavingSeconds(work, workers),
   };
 }
@@ -142,7 +142,12 @@ function byTiles(work: Work): Judged | undefined {
 function wholly({ tiles, steps, processors, step, together }: Work): Judged {
   const rounds = Math.ceil(tiles / processors);
   return {
-    deal: { workers: Math.ceil(tiles / rounds), share: rounds * steps, period: steps, slots: 1 },
+    assignment: {
+      workers: Math.ceil(tiles / rounds),
+      share: rounds * steps,
+      period: steps,
+      partials: 1,
+    },
     seconds: besideMemory(rounds * (steps + tileSteps) * step, together),
   };
 }
@@ -154,7 +159,7 @@ function product(numbers: readonly number[]): number {
 export function chooseTmaWeights(
   { batch, outputs, groups, channels, taps, output, x, out }: Geometry,
   target: Target,
-): { readonly configuration: TmaWeightsConfiguration; readonly deal: StepAssignment } {
+): { readonly configuration: TmaWeightsConfiguration; readonly assignment: StepAssignment } {
   const box = exactBox(stepPositions, output);
   const consumers = outputs % 128 === 0 || (groups === 1 && outputs > 128) ? 2 : 1;
   const wide = product(taps) * channels;
@@ -183,7 +188,7 @@ export function chooseTmaWeights(
     return { width, ...deals.reduce((best, each) => (each.seconds < best.seconds ? each : best)) };
   };
   // Runs are shared only where all of them come out even.
-  const { width, deal } = widths
+  const { width, assignment } = widths
     .filter(
       (each) => each.shared === 0 || wide % (sharersOf(each) * (each.columns + each.shared)) === 0,
     )
@@ -193,9 +198,9 @@ export function chooseTmaWeights(
   const stepBytes = 2 * stepPositions * (rows + columns + shared);
   const room = Math.floor((target.sharedMemoryPerBlock - 2048) / stepBytes);
   const stages = Math.max(2, Math.min(8, room));
-  const isWhole = deal.slots === 1;
+  const isWhole = assignment.partials === 1;
   return {
     configuration: { kernel: "tma", box, consumers, columns, shared, isWhole, stages },
-    deal,
+    assignment,
   };
 }

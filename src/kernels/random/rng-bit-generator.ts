@@ -24,7 +24,7 @@ import { elementsPerBlock } from "./elements-per-block.ts";
 
 const { u64 } = dtypes;
 
-/** Elements that a lane draws at most. */
+/** Elements that a thread draws at most. */
 const perThread = 16;
 
 /** Inputs { state }, outputs { after, bits }: of n elements, whose number is given with the launch. */

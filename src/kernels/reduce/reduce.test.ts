@@ -158,7 +158,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
         expect(found[place]).toBe(all.indexOf(best));
       }
     }
-    // Long rows of few numbers: lanes keep runs of them, and of equal ones the first counts.
+    // Long rows of few numbers: threads keep runs of them, and of equal ones the first counts.
     for (const [dtype, length, find] of [
       [bf16, 4500, "max"],
       [i8, 4097, "min"],

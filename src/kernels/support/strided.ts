@@ -53,7 +53,7 @@ export interface Placement {
 /**
  * The axes as a kernel sees them; those in `exact` are part of the kernel. An array that begins further on has an axis in
  * front whose elements lie as far apart as the offset's alignment allows, and is the last of that axis. Halves of rows whose length is
- * part of the kernel are windows of the rows instead: lanes that store one need not wait for those that store the other. Only the end of the row
+ * part of the kernel are windows of the rows instead: threads that store one need not wait for those that store the other. Only the end of the row
  * cuts these off, so that a half is stored so only where it is made of whole windows: the rest of one would be the other half's, of another block perhaps.
  */
 export class StridedForm {
