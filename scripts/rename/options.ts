@@ -177,15 +177,24 @@ class Options {
     const options = at < 0 ? undefined : after[at] && stripped(after[at]);
     const [first] = named;
     if (first === undefined || this.#heldBy(first) !== undefined) return;
-    for (const [index, value] of named.entries()) {
+    this.#nameEach(row, named, places);
+    this.#close(named.at(-1) ?? first, options);
+  }
+
+  /** `a, b` to `{ axis: a, keepDims: b`. */
+  #nameEach(
+    row: Rename,
+    values: readonly ts.Expression[],
+    places: readonly { readonly name: string }[],
+  ): void {
+    for (const [index, value] of values.entries()) {
       const name = places[index]?.name ?? "";
       const isShort = ts.isIdentifier(value) && value.text === name;
-      const text = `${value === first ? "{ " : ""}${isShort ? "" : `${name}: `}`;
+      const text = `${index === 0 ? "{ " : ""}${isShort ? "" : `${name}: `}`;
       const start = value.getStart(this.#bindings.source);
-      if (value === first) this.#edits.range(row, start, start, text);
+      if (index === 0) this.#edits.range(row, start, start, text);
       else this.#edits.also(start, start, text);
     }
-    this.#close(named.at(-1) ?? first, options);
   }
 
   /** Whether a call is of the old form: quoted names are meant literally, and what a method's axis is looks like one. */

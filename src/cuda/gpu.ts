@@ -62,7 +62,7 @@ export function targetForGpu(gpu: Gpu): Target {
   const own = `${gpu.major}.${gpu.minor}`;
   const known = targets[targetNames.find((name) => capabilities[name] === own) ?? "sm_80"];
   const { processors, sharedMemoryPerBlock, sharedMemoryPerProcessor } = gpu;
-  const { threadsPerProcessor: threadsPerProcessor, blocksPerProcessor } = gpu;
+  const { threadsPerProcessor, blocksPerProcessor } = gpu;
   const limits = {
     processors,
     sharedMemoryPerBlock,

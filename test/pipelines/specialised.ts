@@ -87,10 +87,10 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
       },
       scratch: {
         sums: gmem(f32, [workers, computing, size]),
-        told: semaphore([workers, computing]),
+        flags: semaphore([workers, computing]),
       },
     },
-    ({ x, w, y, z, counter, sums, told, ...axes }) => {
+    ({ x, w, y, z, counter, sums, flags, ...axes }) => {
       const rank = lone ? constant(i32, 0) : (axes as { rank: Scalar<"i32"> }).rank;
       const number = ({ i, j }: { readonly i: Scalar<"i32">; readonly j: Scalar<"i32"> }) =>
         i.mul(columns).add(j);
@@ -103,10 +103,7 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
         })[weights]();
       warpSpecialized(
         {
-          tiles: tiles(
-            { i: rows, j: columns },
-            tileOptions(choices, { counter, sums, flags: told }),
-          ),
+          tiles: tiles({ i: rows, j: columns }, tileOptions(choices, { counter, sums, flags })),
           grid: split
             ? { k: constant(i32, steps) }
             : (tile) => ({

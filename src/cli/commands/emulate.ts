@@ -96,7 +96,7 @@ function listEntries(
 }
 
 function requirements(entry: Entry): readonly string[] {
-  const { requiredThreads: requiredThreads, maxThreads: maxThreads, requiredCluster } = entry;
+  const { requiredThreads, maxThreads, requiredCluster } = entry;
   return [
     ...(requiredThreads === undefined ? [] : [`blocks of ${requiredThreads.join(" × ")} threads`]),
     ...(maxThreads === undefined ? [] : [`blocks of at most ${maxThreads.join(" × ")} threads`]),
