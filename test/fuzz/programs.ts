@@ -48,7 +48,7 @@ import { mostlySmall, polish, someBlocks, tame } from "./parts.ts";
 import type { Program } from "./parts.ts";
 import { exchanges } from "./reference/exchanges.ts";
 import { referenced } from "./reference/programs.ts";
-import { specialised } from "./reference/specialised.ts";
+import { specialized } from "./reference/warp-specialized.ts";
 import { sharedPrograms } from "./shared-programs.ts";
 import { tilePrograms } from "./tile-programs.ts";
 
@@ -416,7 +416,7 @@ const makers = {
   ...tilePrograms,
   ...flightPrograms,
   ...sharedPrograms,
-  ...{ referenced, exchanges, specialised },
+  ...{ referenced, exchanges, specialized },
 };
 
 export type ProgramKind = keyof typeof makers;

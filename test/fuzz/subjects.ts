@@ -59,7 +59,7 @@ const referencedKinds = [
   "referenced",
   "referenced",
   "exchanges",
-  "specialised",
+  "specialized",
 ] as const;
 
 /** Every fourth program has its results computed beside it; the others are of the kinds that they were before there were such. */

@@ -4,12 +4,12 @@ import type { Device } from "../../src/device/device.ts";
 import type { RunArguments } from "../../src/device/types.ts";
 import type { KernelDefinition } from "../../src/lang/kernel.ts";
 import type { Check } from "./check.ts";
-import { choicesText, plainChoices, specialisedChoices } from "../pipelines/choices.ts";
+import { choicesText, plainChoices, specializedChoices } from "../pipelines/choices.ts";
 import { compiledCases } from "../pipelines/compiled.ts";
 import { earlyChoices, earlyExpected, earlyKernel } from "../pipelines/early.ts";
 import { plainExpected, plainKernel } from "../pipelines/plain.ts";
 import type { Expected } from "../pipelines/plain.ts";
-import { specialisedExpected, specialisedKernel } from "../pipelines/specialised.ts";
+import { specializedExpected, warpSpecializedKernel } from "../pipelines/warp-specialized.ts";
 
 interface Pipeline {
   readonly name: string;
@@ -24,10 +24,10 @@ const pipelines: readonly Pipeline[] = [
     definition: () => plainKernel(choices),
     expected: () => plainExpected(choices),
   })),
-  ...specialisedChoices.map((choices) => ({
-    name: `pipeline of specialised threads with ${choicesText(choices)}`,
-    definition: () => specialisedKernel(choices),
-    expected: () => specialisedExpected(choices),
+  ...specializedChoices.map((choices) => ({
+    name: `pipeline of specialized threads with ${choicesText(choices)}`,
+    definition: () => warpSpecializedKernel(choices),
+    expected: () => specializedExpected(choices),
   })),
   ...earlyChoices.map((choices) => ({
     name: `pipeline of early blocks with ${choicesText(choices)}`,

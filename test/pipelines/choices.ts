@@ -1,6 +1,6 @@
 /** The configurations that are tried; each axis of choice is covered by itself and together with others. */
 import type { PlainChoices } from "./plain.ts";
-import type { SpecialisedChoices } from "./specialised.ts";
+import type { WarpSpecializedChoices } from "./warp-specialized.ts";
 
 const depths: readonly PlainChoices[] = [1, 2, 3, 4].flatMap((depth) =>
   Array.from({ length: depth }, (_, ahead): PlainChoices => ({ depth, lookahead: ahead + 1 })),
@@ -68,10 +68,10 @@ export const plainChoices: readonly PlainChoices[] = [
   ...together,
 ];
 
-export const specialisedChoices: readonly SpecialisedChoices[] = [
-  ...[1, 2, 3, 4].map((depth): SpecialisedChoices => ({ depth })),
-  ...[0, 1, 2].map((delay): SpecialisedChoices => ({ depth: 3, delay })),
-  ...[1, 3].map((computing): SpecialisedChoices => ({ computing })),
+export const specializedChoices: readonly WarpSpecializedChoices[] = [
+  ...[1, 2, 3, 4].map((depth): WarpSpecializedChoices => ({ depth })),
+  ...[0, 1, 2].map((delay): WarpSpecializedChoices => ({ depth: 3, delay })),
+  ...[1, 3].map((computing): WarpSpecializedChoices => ({ computing })),
   { copy: "last" },
   { copy: "last", computing: 1, weights: "step" },
   { weights: "step", prefetch: ["w", "x"] },

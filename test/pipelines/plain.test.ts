@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { isTaken } from "../support/sample.ts";
-import { choicesText, plainChoices, specialisedChoices } from "./choices.ts";
+import { choicesText, plainChoices, specializedChoices } from "./choices.ts";
 import { plainExpected, plainKernel } from "./plain.ts";
 import { opLines, requireClean, requireEmulated } from "./run.ts";
 
@@ -30,8 +30,8 @@ describe.each(
 
 test("eighty configurations are tried, no two alike", () => {
   const plain = plainChoices.map((choices) => `pipeline, ${choicesText(choices)}`);
-  const specialised = specialisedChoices.map((choices) => `specialised, ${choicesText(choices)}`);
-  expect(new Set([...plain, ...specialised]).size).toBeGreaterThanOrEqual(80);
+  const specialized = specializedChoices.map((choices) => `specialized, ${choicesText(choices)}`);
+  expect(new Set([...plain, ...specialized]).size).toBeGreaterThanOrEqual(80);
 });
 
 test("kernels stay small: nothing is unrolled", () => {

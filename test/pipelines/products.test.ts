@@ -74,9 +74,9 @@ const byLanes = kernel({ name: "by_lanes", ...spec }, ({ a, b, c }) => {
   c.store(sum);
 });
 
-const specialised = kernel(
+const specialized = kernel(
   {
-    name: "specialised",
+    name: "warp-specialized",
     threads: ["copy", "compute"],
     ...spec,
     scratch: { result: smem(f32, [2, m, 8]) },
@@ -108,7 +108,7 @@ const kernels: readonly (readonly [string, KernelDefinition])[] = [
   ["depth 3 and delay 0", inFlight(3, 0)],
   ["depth 4 and delay 2", inFlight(4, 2)],
   ["blocks read by lanes", byLanes],
-  ["specialised threads", specialised],
+  ["specialized threads", specialized],
 ];
 
 describe.each(kernels)("products with %s", (_, definition) => {

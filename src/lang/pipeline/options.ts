@@ -31,7 +31,7 @@ export interface InputOptions<A, D extends DTypeName = DTypeName> {
   readonly evict?: CopyOptions["evict"];
   /** An axis of the cluster along which all blocks need this one: each copies a part for all. */
   readonly multicast?: string;
-  /** The body of the steps itself waits for the block and releases it; for specialised threads. */
+  /** The body of the steps itself waits for the block and releases it; for specialized threads. */
   readonly manual?: boolean;
   /**
    * Steps get the block of the step after theirs. The body of the tile waits for the first one before its steps, and for the
@@ -84,7 +84,7 @@ export interface Surroundings {
   /** The program threads that copy. */
   readonly copiers: Sharers;
   /** Whether the threads that use blocks are others than the ones that copy, and how many there are. */
-  readonly specialised: boolean;
+  readonly specialized: boolean;
   readonly users: number;
   readonly synchronous: boolean;
   readonly location: Location;
@@ -238,13 +238,13 @@ function planFeed(
   defaults: FeedDefaults,
   surroundings: Surroundings,
 ): FeedPlan {
-  const { trace, copiers, specialised, users, synchronous } = surroundings;
+  const { trace, copiers, specialized, users, synchronous } = surroundings;
   const described = describeBlock(name, spec, inputOptions, surroundings);
   const { plan, options } = described;
   const line = plan.location;
   const { multicast } = options;
   const peers = multicast === undefined ? undefined : peersAlong(trace, multicast, line);
-  const shared = specialised || copiers.count > 1 || peers !== undefined;
+  const shared = specialized || copiers.count > 1 || peers !== undefined;
   const parts = copiers.count * (peers?.count ?? 1);
   const input: InputPlan = {
     ...plan,
@@ -253,10 +253,10 @@ function planFeed(
     divided: parts === 1 ? 0 : dividedAxis(name, plan.shape, parts, line),
   };
   const manual = options["manual"] === true;
-  if (manual) requireOwnWaits(plan, specialised);
+  if (manual) requireOwnWaits(plan, specialized);
   const early = options["early"] === true;
   return {
-    ...roomOf(described, defaults, specialised, shared),
+    ...roomOf(described, defaults, specialized, shared),
     inputs: [input],
     pace: plan.pace,
     manual,
@@ -272,7 +272,7 @@ function planFeed(
 function roomOf(
   { plan: { name, pace, location }, options }: Described,
   defaults: FeedDefaults,
-  specialised: boolean,
+  specialized: boolean,
   shared: boolean,
 ): Pick<FeedPlan, "depth" | "delay" | "lookahead"> {
   const count = (
@@ -291,7 +291,7 @@ function roomOf(
   const slots = count("depth", 2, 1, mostSlots);
   // A block that stays needs one slot, or those that it is given where it is copied again for every tile.
   if (pace === "never") {
-    const depth = specialised && options["depth"] !== undefined ? slots : 1;
+    const depth = specialized && options["depth"] !== undefined ? slots : 1;
     return { depth, delay: 0, lookahead: 1 };
   }
   const mostDelay = pace === "sometimes" ? Math.min(1, slots - 1) : slots - 1;
@@ -301,14 +301,14 @@ function roomOf(
   return { depth: slots, delay, lookahead: count("lookahead", room, Math.min(1, room), room) };
 }
 
-function requireOwnWaits({ name, pace, location }: BlockPlan, specialised: boolean): void {
-  if (specialised && pace === "each step") return;
+function requireOwnWaits({ name, pace, location }: BlockPlan, specialized: boolean): void {
+  if (specialized && pace === "each step") return;
   throw new TilewrightError({
     code: "TW1102",
     message: `the steps cannot wait for ${name} themselves`,
     location,
-    expected: "a block of specialised threads that moves in every step",
-    found: specialised ? `a block that moves ${pace}` : "a pipeline of one thread",
+    expected: "a block of specialized threads that moves in every step",
+    found: specialized ? `a block that moves ${pace}` : "a pipeline of one thread",
   });
 }
 

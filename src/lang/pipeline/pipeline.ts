@@ -119,7 +119,7 @@ function pipelined(
     outer: [],
     inner: steps.names,
     copiers: threads,
-    specialised: false,
+    specialized: false,
     users: threads.count,
     synchronous,
     location,

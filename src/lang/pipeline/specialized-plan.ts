@@ -21,7 +21,7 @@ import { Steps } from "./steps.ts";
 import type { Axes, StepGrid } from "./steps.ts";
 import type { TilePart, Tiles } from "./tiles.ts";
 
-/** A specialised kernel's inputs, outputs and steps, once they have been checked. */
+/** A specialized kernel's inputs, outputs and steps, once they have been checked. */
 export interface SpecializedPlan {
   readonly feeds: readonly FeedPlan[];
   readonly drain: DrainPlan;
@@ -51,7 +51,7 @@ export function planSpecialized(
   const blocks = [namesOf("inputs", inputs), namesOf("outputs", outputs)];
   requireNames([tiles.names, names, ["part", "steps", "wait", "release"], ...blocks], location);
   const surroundings = {
-    ...{ trace, outer: tiles.names, inner: names, copiers: alone, specialised: true },
+    ...{ trace, outer: tiles.names, inner: names, copiers: alone, specialized: true },
     ...{ users: computing, synchronous, location },
   };
   const defaults = { depth: options.depth, delay: options.delay, usualDelay: 1 };

@@ -50,7 +50,7 @@ const mistakes: readonly Mistake[] = [
     expected: "two program threads or more",
   },
   {
-    name: "specialised within a thread",
+    name: "specialized within a thread",
     code: "TW1106",
     make: () =>
       trace(({ first }) => {
@@ -327,7 +327,7 @@ const mistakes: readonly Mistake[] = [
   },
 ];
 
-testMistakes("mistakes with specialised threads", mistakes);
+testMistakes("mistakes with specialized threads", mistakes);
 
 test("registers of a processor are shared out in steps of 8, never more than there are", () => {
   const shares = [1, 2, 3, 4, 7].map((computing) => registersFor(computing));

@@ -133,7 +133,7 @@ function crewOf(trace: Trace, copy: unknown, location: Location): Crew {
   };
   if (trace.thread !== undefined)
     refuse(
-      "specialised threads stand in the code of a thread",
+      "specialized threads stand in the code of a thread",
       "code that all threads of the block run",
       `the code of ${trace.thread}`,
     );

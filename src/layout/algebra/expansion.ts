@@ -222,7 +222,7 @@ function fromBits(axes: readonly (readonly Digit[])[]): DistributedLayout {
 
 /**
  * The one layout among those with the same places on this shape that stands for them all: equal texts
- * of specialised layouts mean equal places, and the reverse. A flat layout becomes one of axes where
+ * of specialized layouts mean equal places, and the reverse. A flat layout becomes one of axes where
  * it can; owners of coordinate bits that are always zero here, whose order nobody sees, are sorted onto
  * the first axis that can take them.
  */

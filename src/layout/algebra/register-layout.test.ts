@@ -187,7 +187,7 @@ describe("random layouts", () => {
     }
   });
 
-  test("specialised texts are equal exactly where the places are", () => {
+  test("specialized texts are equal exactly where the places are", () => {
     for (let seed = 0; seed < 80; seed += 1) {
       const random = new Random(seed);
       const shape = randomShape(random, 1 + random.below(2)).map((extent) => Math.min(extent, 12));

@@ -1,5 +1,5 @@
 /**
- * Pipelines and specialised threads whose helpers say all that can be said for the body, and what is left to it: windows that come back, blocks that are
+ * Pipelines and specialized threads whose helpers say all that can be said for the body, and what is left to it: windows that come back, blocks that are
  * written in every step, results that are waited for, blocks that are released once they are read, places of threads and tiles that are their own.
  */
 import {
@@ -100,7 +100,7 @@ const size = 16;
 type Is = (fault: string) => boolean;
 
 /** The sum of a tile's rows. */
-function specialisedBody(
+function specializedBody(
   { way, count, length, depth, manual }: Sharing,
   is: Is,
   given: { readonly [name: string]: unknown },
@@ -150,8 +150,8 @@ function specialisedBody(
   );
 }
 
-/** Tiles of specialised threads, dealt, counted or split. */
-function specialised(random: Random): AnyFamily {
+/** Tiles of specialized threads, dealt, counted or split. */
+function specialized(random: Random): AnyFamily {
   const [computing, workers] = [1 + random.below(2), 2 + random.below(2)];
   const way = random.pick(["dealt", "counted", "split"] as const);
   const count = way === "split" ? 1 : workers + 1 + random.below(3);
@@ -166,7 +166,7 @@ function specialised(random: Random): AnyFamily {
       const handing = is("sums have room for one block too few") ? workers - 1 : workers;
       return kernel(
         {
-          name: "specialised",
+          name: "warp-specialized",
           grid: { worker: workers },
           threads: ["copier", ...names],
           inputs: { x: tensor(f32, [count * length, size]) },
@@ -179,7 +179,7 @@ function specialised(random: Random): AnyFamily {
           },
         } as never,
         (given: { readonly [name: string]: unknown }) => {
-          specialisedBody(sharing, is, given);
+          specializedBody(sharing, is, given);
         },
       ) as unknown as KernelDefinition;
     },
@@ -204,4 +204,4 @@ function specialised(random: Random): AnyFamily {
   });
 }
 
-export const pipelines = faultyOf([steps, specialised]);
+export const pipelines = faultyOf([steps, specialized]);

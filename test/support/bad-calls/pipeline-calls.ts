@@ -30,7 +30,7 @@ const steps = ({ steps: run }: { readonly steps: (each: () => void) => void }): 
   run(() => undefined);
 };
 
-function specialised(...values: readonly unknown[]): void {
+function specialized(...values: readonly unknown[]): void {
   library.kernel({ name: "k", threads: ["a", "b"] }, () => {
     untyped["warpSpecialized"]?.(...values);
   });
@@ -86,14 +86,14 @@ export const pipelineCalls: readonly BadCall[] = [
     name: "warpSpecialized (options)",
     parameters: [parameter(() => ({ grid: { k: 4 } }))],
     call: (item) => {
-      specialised(item, steps);
+      specialized(item, steps);
     },
   },
   {
     name: "warpSpecialized (body)",
     parameters: [parameter(() => steps)],
     call: (item) => {
-      specialised({ grid: { k: 4 } }, item);
+      specialized({ grid: { k: 4 } }, item);
     },
   },
 ];

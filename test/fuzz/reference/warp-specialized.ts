@@ -98,7 +98,7 @@ interface Work {
 }
 
 /** Everything that a program is made of. */
-class Specialised {
+class WarpSpecialized {
   readonly #random: Random;
   readonly #draft: Draft;
   readonly #setting: Setting;
@@ -268,7 +268,7 @@ class Specialised {
     );
     const { kernel: traced } = kernel(
       {
-        name: "specialised",
+        name: "warp-specialized",
         grid: isLone ? { worker: workers } : { worker: workers, rank: cluster },
         ...(cluster > 1 && { cluster: { rank: cluster } }),
         threads: copiesLast ? [...names, "copier"] : ["copier", ...names],
@@ -510,6 +510,6 @@ interface TileArgument extends StepArgument {
   ) => unknown;
 }
 
-export function specialised(random: Random): Program {
-  return new Specialised(random).program();
+export function specialized(random: Random): Program {
+  return new WarpSpecialized(random).program();
 }

@@ -20,7 +20,7 @@ import { warpSpecialized, zeros } from "tilewright";
 import type { KernelDefinition, Scalar, Tile, TileOptions } from "tilewright";
 import type { Expected } from "./plain.ts";
 
-export interface SpecialisedChoices {
+export interface WarpSpecializedChoices {
   readonly computing?: number;
   readonly rows?: number;
   readonly columns?: number;
@@ -45,25 +45,25 @@ export interface SpecialisedChoices {
   readonly synchronous?: boolean;
 }
 
-function sizes(choices: SpecialisedChoices) {
+function sizes(choices: WarpSpecializedChoices) {
   const { computing = 2, rows = 1, columns = 3, workers = 2, steps = 4, cluster = 1 } = choices;
   const size = cluster > 1 ? 64 : 8;
   const count = rows * columns;
   return { computing, rows, columns, workers, steps, cluster, size, count };
 }
 
-const stepsOf = (choices: SpecialisedChoices, tile: number): number => {
+const stepsOf = (choices: WarpSpecializedChoices, tile: number): number => {
   const { steps } = sizes(choices);
   return choices.uneven === true ? tile % (steps + 1) : steps;
 };
 
-function weightBlock(choices: SpecialisedChoices, tile: number, step: number): number {
+function weightBlock(choices: WarpSpecializedChoices, tile: number, step: number): number {
   const { steps } = sizes(choices);
   const at = tile * steps + step;
   return { step: at, half: Math.floor(at / 2), tile, once: 0 }[choices.weights ?? "tile"];
 }
 
-export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition {
+export function warpSpecializedKernel(choices: WarpSpecializedChoices): KernelDefinition {
   const { computing, rows, columns, workers, steps, cluster, size, count } = sizes(choices);
   const { weights = "tile", manual = false, counted = false, split = false } = choices;
   const lone = counted || split;
@@ -72,7 +72,7 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
   const shared = cluster === 1 ? {} : { multicast: "rank" };
   return kernel(
     {
-      name: "specialised",
+      name: "warp-specialized",
       grid: lone ? { worker: workers } : { worker: workers, rank: cluster },
       cluster: lone ? {} : { rank: cluster },
       threads: choices.copy === "last" ? [...names, "copier"] : ["copier", ...names],
@@ -144,7 +144,7 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
 }
 
 function tileOptions(
-  { order, alternate, counted = false, split = false }: SpecialisedChoices,
+  { order, alternate, counted = false, split = false }: WarpSpecializedChoices,
   { counter, ...handed }: Required<Pick<TileOptions, "counter">> & Required<TileOptions>["streamK"],
 ): TileOptions {
   return {
@@ -156,7 +156,7 @@ function tileOptions(
   };
 }
 
-function copyingOptions({ depth, delay, prefetch, copy, synchronous }: SpecialisedChoices) {
+function copyingOptions({ depth, delay, prefetch, copy, synchronous }: WarpSpecializedChoices) {
   return {
     ...(depth !== undefined && { depth }),
     ...(delay !== undefined && { delay }),
@@ -169,7 +169,7 @@ function copyingOptions({ depth, delay, prefetch, copy, synchronous }: Specialis
 const untouched = -1;
 
 /** The inputs of a kernel, and what it makes of them in exact arithmetic. */
-export function specialisedExpected(choices: SpecialisedChoices): Expected {
+export function specializedExpected(choices: WarpSpecializedChoices): Expected {
   const { computing, steps, cluster, size, count } = sizes(choices);
   const blocks = Math.max(count * steps, count);
   const row = computing * size;
