@@ -176,7 +176,7 @@ describe("launches that cannot be", () => {
 
   test("too many program threads, too large clusters, incomplete clusters", async () => {
     const threaded = kernel({ name: "wide", threads: ["a", "b", "c"] }, () => {});
-    const narrow = { ...targets.sm_90a, lanesPerBlock: 256 };
+    const narrow = { ...targets.sm_90a, threadsPerBlock: 256 };
     await expect(runKernel(threaded, {}, { target: narrow })).rejects.toMatchObject({
       code: "TW3016",
     });
