@@ -76,7 +76,7 @@ const byLanes = kernel({ name: "by_lanes", ...spec }, ({ a, b, c }) => {
 
 const specialized = kernel(
   {
-    name: "warp-specialized",
+    name: "warp_specialized",
     threads: ["copy", "compute"],
     ...spec,
     scratch: { result: smem(f32, [2, m, 8]) },

@@ -72,7 +72,7 @@ export function warpSpecializedKernel(choices: WarpSpecializedChoices): KernelDe
   const shared = cluster === 1 ? {} : { multicast: "rank" };
   return kernel(
     {
-      name: "warp-specialized",
+      name: "warp_specialized",
       grid: lone ? { worker: workers } : { worker: workers, rank: cluster },
       cluster: lone ? {} : { rank: cluster },
       threads: choices.copy === "last" ? [...names, "copier"] : ["copier", ...names],

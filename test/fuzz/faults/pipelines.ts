@@ -166,7 +166,7 @@ function specialized(random: Random): AnyFamily {
       const handing = is("sums have room for one block too few") ? workers - 1 : workers;
       return kernel(
         {
-          name: "warp-specialized",
+          name: "warp_specialized",
           grid: { worker: workers },
           threads: ["copier", ...names],
           inputs: { x: tensor(f32, [count * length, size]) },

@@ -268,7 +268,7 @@ class WarpSpecialized {
     );
     const { kernel: traced } = kernel(
       {
-        name: "warp-specialized",
+        name: "warp_specialized",
         grid: isLone ? { worker: workers } : { worker: workers, rank: cluster },
         ...(cluster > 1 && { cluster: { rank: cluster } }),
         threads: copiesLast ? [...names, "copier"] : ["copier", ...names],

@@ -113,7 +113,7 @@ const triple = parameter(() => [1, 1, 1], "numbers");
 const settings: readonly (readonly [string, Parameter])[] = [
   ["entry", parameter(() => "e", "undefined")],
   ["blocks", triple],
-  ["lanes", triple],
+  ["threads", triple],
   ["cluster", parameter(() => 1, "undefined")],
   ["sharedBytes", parameter(() => 0, "undefined", "zero", "huge")],
   ["parameters", parameter(() => [0n], "numbers")],
