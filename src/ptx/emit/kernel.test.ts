@@ -33,7 +33,7 @@ function early(wait: boolean): KernelDefinition {
 }
 
 describe("a launch plan", () => {
-  test("has the grid, the lanes and the clusters of its kernel", () => {
+  test("has the grid, the threads and the clusters of its kernel", () => {
     const n = dim("n");
     const plan = compiled(
       kernel(
@@ -56,7 +56,12 @@ describe("a launch plan", () => {
       ),
     );
     expect(evaluateSize(plan.blocks, new Map([["n", 130]]))).toBe(12);
-    expect(plan).toMatchObject({ lanes: 256, cluster: 2, name: "planned", entry: "planned" });
+    expect(plan).toMatchObject({
+      threadsPerBlock: 256,
+      cluster: 2,
+      name: "planned",
+      entry: "planned",
+    });
     expect(plan.sharedBytes).toBeGreaterThanOrEqual(256);
     expect(plan.parameters.map(({ kind }) => kind)).toEqual(["array", "array", "size", "size"]);
     expect(printPtx(plan.module)).toContain(".reqntid 256, 1, 1\n");
