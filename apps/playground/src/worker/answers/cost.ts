@@ -85,7 +85,7 @@ export async function costReport(
     sharedRead: cost.bytes.smem.read,
     sharedWritten: cost.bytes.smem.written,
     unknownLoops: cost.unknownLoops.map(({ location }) => lines.lineOf(location.position)),
-    threads: report.lanes,
+    threads: report.threads,
     sharedBytes: report.sharedBytes,
     occupancy: report.occupancy,
     roofline: rooflineOf(kernel, targetName, cost),
