@@ -164,6 +164,7 @@ export type {
   PipelineOptions,
   ProductOptions,
   ReduceOptions,
+  SearchOptions,
   Ref,
   RegisterShares,
   Ring,

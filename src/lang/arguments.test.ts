@@ -101,10 +101,16 @@ const kinds: readonly Mistake[] = [
     expected: "an axis from -2 to 1",
   },
   {
-    name: "argmax of a matrix without an axis",
+    name: "reshape that infers two extents",
     code: "TW1008",
-    make: () => trace(({ matrix }) => matrix.argmax()), // <- here
-    expected: "an axis from -2 to 1",
+    make: () => trace(({ matrix }) => matrix.reshape([-1, -1])), // <- here
+    expected: "one -1 at most, beside extents that divide 512 elements",
+  },
+  {
+    name: "reshape that infers an extent of no whole number",
+    code: "TW1008",
+    make: () => trace(({ matrix }) => matrix.reshape([7, -1])), // <- here
+    expected: "one -1 at most, beside extents that divide 512 elements",
   },
   {
     name: "function missing",

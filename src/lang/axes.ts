@@ -47,7 +47,6 @@ export function requireOtherAxis(
   shape: readonly number[],
   axes: readonly number[],
   location: Location,
-  hasKeepDims = true,
 ): void {
   for (const axis of axes)
     if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
@@ -63,9 +62,7 @@ export function requireOtherAxis(
     code: "TW1015",
     message: `${method}({ axis: ${axis} }) along ${which} leaves no tile`,
     location,
-    expected: hasKeepDims
-      ? `${method}() for a scalar, or ${method}({ axis: ${axis}, keepDims: true }) for a tile of shape ${shapeText(ones)}`
-      : `${method}() for a scalar`,
+    expected: `${method}() for a scalar, or ${method}({ axis: ${axis}, keepDims: true }) for a tile of shape ${shapeText(ones)}`,
     found: `a tile of shape ${shapeText(shape)}`,
     remedy: `write ${method}()`,
   });

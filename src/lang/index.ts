@@ -115,7 +115,7 @@ export {
   waitForPreviousKernel,
 } from "./sync.ts";
 export type { Barrier, Semaphore } from "./sync.ts";
-export type { ReduceOptions, ScanOptions, SortOptions, Tile } from "./tile.ts";
+export type { ReduceOptions, ScanOptions, SearchOptions, SortOptions, Tile } from "./tile.ts";
 export type { Tree } from "./tree.ts";
 export { vmap } from "./vmap.ts";
 export type { BatchAxes, BatchedInputs, VmapOptions } from "./vmap.ts";

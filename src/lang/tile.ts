@@ -39,6 +39,14 @@ export interface ReduceOptions {
   readonly keepDims?: boolean;
 }
 
+/** Along which axis a search goes, and how it leaves the shape. */
+export interface SearchOptions {
+  /** The axis; a negative one counts from the end. */
+  readonly axis: number;
+  /** Keeps the axis, with extent 1. */
+  readonly keepDims?: boolean;
+}
+
 /** Along which axis and in which direction a running combination goes. */
 export interface ScanOptions {
   /** The axis; a negative one counts from the end. */
@@ -88,13 +96,13 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     return new Tile(made);
   }
 
-  /** The same elements, in row-major order, under another shape. */
+  /** The same elements, in row-major order, under another shape; an extent of -1 is what the others leave. */
   reshape(shape: readonly number[]): Tile<D> {
     const location = captureLocation();
     const extents = numberList("the shape of reshape", shape, location);
     if (extents.length === 0)
       wrongKind("the shape of reshape", "at least one extent", shape, location, scalarRemedy);
-    return this.#reshape(extents, location);
+    return this.#reshape(inferredShape(this.shape, extents, location), location);
   }
 
   /** Output axis i is this tile's axis `permutation[i]`; all axes reversed without one. */
@@ -285,17 +293,17 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     return this.#scan("max", options);
   }
 
-  /** Index of the first least element along an axis; a scalar without axis, of a tile with one. */
+  /** Index of the first least element along an axis; without one its index among all elements, in row-major order. */
   argmin(): Scalar<"i32">;
-  argmin(options: AxisOption): Tile<"i32">;
-  argmin(options?: AxisOption): Scalar<"i32"> | Tile<"i32"> {
+  argmin(options: SearchOptions): Tile<"i32">;
+  argmin(options?: SearchOptions): Scalar<"i32"> | Tile<"i32"> {
     return this.#arg("argmin", options);
   }
 
-  /** Index of the first greatest element along an axis; a scalar without axis, of a tile with one. */
+  /** Index of the first greatest element along an axis; without one its index among all elements, in row-major order. */
   argmax(): Scalar<"i32">;
-  argmax(options: AxisOption): Tile<"i32">;
-  argmax(options?: AxisOption): Scalar<"i32"> | Tile<"i32"> {
+  argmax(options: SearchOptions): Tile<"i32">;
+  argmax(options?: SearchOptions): Scalar<"i32"> | Tile<"i32"> {
     return this.#arg("argmax", options);
   }
 
@@ -393,21 +401,28 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     return this.#tile(emitValue("scan", { source }, attributes, location), location);
   }
 
-  #arg(fn: ArgFunction, options: AxisOption | undefined): Scalar<"i32"> | Tile<"i32"> {
+  #arg(fn: ArgFunction, options: SearchOptions | undefined): Scalar<"i32"> | Tile<"i32"> {
     const location = captureLocation();
-    const axis = options === undefined ? undefined : axisOption(fn, options, location);
-    const source = useValue(this, location);
-    if (axis !== undefined) requireOtherAxis(fn, this.shape, [axis], location, false);
-    else if (this.shape.length > 1)
-      wrongKind(
-        `the axis of ${fn}`,
-        `an axis from ${-this.shape.length} to ${this.shape.length - 1}`,
-        axis,
-        location,
-      );
-    const along = axisFromEnd(axis ?? 0, this.shape.length);
-    const value = emitValue("arg_reduce", { source }, { fn, axis: along }, location);
-    return dataObject(value, location) as Scalar<"i32"> | Tile<"i32">;
+    const value = useValue(this, location);
+    const { length: rank } = this.shape;
+    if (options === undefined) {
+      const count = this.shape.reduce((product, extent) => product * extent, 1);
+      const flat = { shape: [count] };
+      const source = rank === 1 ? value : emitValue("reshape", { source: value }, flat, location);
+      const index = emitValue("arg_reduce", { source }, { fn, axis: 0 }, location);
+      return dataObject(index, location) as Scalar<"i32">;
+    }
+    requireAxisOptions(fn, options, ["axis", "keepDims"], location);
+    const { axis, keepDims = false } = options;
+    if (!keepDims) requireOtherAxis(fn, this.shape, [axis], location);
+    const along = axisFromEnd(axis, rank);
+    const found = emitValue("arg_reduce", { source: value }, { fn, axis: along }, location);
+    if (!keepDims) return dataObject(found, location) as Scalar<"i32"> | Tile<"i32">;
+    const shape = this.shape.with(along, 1);
+    return dataObject(
+      emitValue("reshape", { source: found }, { shape }, location),
+      location,
+    ) as Tile<"i32">;
   }
 
   #reshape(shape: readonly number[], location: Location): Tile<D> {
@@ -418,6 +433,27 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #tile(value: Value, location: Location): Tile<D> {
     return new Tile(originOf(value, location));
   }
+}
+
+/** The shape with an extent in place of -1, as many as leave the number of elements; what does not go is for inference to refuse. */
+function inferredShape(
+  from: readonly number[],
+  shape: readonly number[],
+  location: Location,
+): readonly number[] {
+  const at = shape.indexOf(-1);
+  if (at === -1) return shape;
+  const product = (extents: readonly number[]): number =>
+    extents.reduce((count, extent) => count * extent, 1);
+  const [count, others] = [product(from), product(shape.toSpliced(at, 1))];
+  if (shape.lastIndexOf(-1) !== at || !(others > 0) || count % others !== 0)
+    wrongKind(
+      "the shape of reshape",
+      `one -1 at most, beside extents that divide ${count} elements`,
+      shape,
+      location,
+    );
+  return shape.with(at, count / others);
 }
 
 /** The axes of a reduction as the user wrote them: a number, or a list of them. */

@@ -251,6 +251,33 @@ function searchCases(): readonly MatrixCase[] {
   );
 }
 
+/** The index among all elements, and one with its axis kept. */
+function wholeSearchCases(): readonly MatrixCase[] {
+  return argFunctions.flatMap((fn) =>
+    allFormats
+      .filter((dtype) => acceptsArg(fn, dtype))
+      .map((dtype, seed): MatrixCase => ({
+        name: `${fn} ${dtype.name} of all elements`,
+        prepare: () => ({
+          definition: kernel(
+            {
+              name: "searchedWhole",
+              inputs: { x: tensor(dtype, [5, 4, 33]) },
+              outputs: { out: tensor(i32, [1]), kept: tensor(i32, [5, 1, 33]) },
+            },
+            ({ x, out, kept }) => {
+              const tile = methodsOf(x.load());
+              out.store(tile[fn]?.() as never);
+              kept.store(tile[fn]?.({ axis: 1, keepDims: true }) as never);
+            },
+          ),
+          inputs: { x: anyNumbers(dtype, [5, 4, 33], seed) },
+          tolerance: exact,
+        }),
+      })),
+  );
+}
+
 function sortCases(): readonly MatrixCase[] {
   return allFormats.filter(acceptsSort).flatMap((dtype, seed) =>
     [false, true].flatMap((descending) =>
@@ -285,5 +312,12 @@ function sortCases(): readonly MatrixCase[] {
 }
 
 export function combiningCases(): readonly MatrixCase[] {
-  return [...reduceCases(), ...wholeCases(), ...scanCases(), ...searchCases(), ...sortCases()];
+  return [
+    ...reduceCases(),
+    ...wholeCases(),
+    ...scanCases(),
+    ...searchCases(),
+    ...wholeSearchCases(),
+    ...sortCases(),
+  ];
 }
