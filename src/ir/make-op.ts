@@ -52,7 +52,7 @@ export function regionOf({ parameters, ops }: Region): Region {
   return Object.freeze({ parameters, ops });
 }
 
-type AddedKind = keyof typeof placedOps | "prefetch_maps" | "proxy_fence";
+type AddedKind = keyof typeof placedOps | "cast" | "prefetch_maps" | "proxy_fence";
 
 /** An op without regions that the compiler adds to a kernel. */
 export function makeOp<K extends AddedKind>(

@@ -5,10 +5,12 @@
  *   |-------------|-------------------------------------------------------|-------------------------------|
  *   | wgmma       | right: a window of shared memory that is loaded for   | m % 64, n % 8 up to 256,      |
  *   |             | this alone; left: the same, or registers              | k % (256 / bits)              |
- *   | mma.sync    | registers, 8 and 16 bits, tf32 or f64                 | m % 16, n % 8, k % (256/bits) |
+ *   | mma.sync    | registers, 8 and 16 bits, tf32 or f64; FP8 and FP4    | m % 16, n % 8, k % (256/bits) |
+ *   |             | converted to f16, and i4 and u4 to i8 and u8          |                               |
  *   | fma         | registers, anything                                   | any                           |
  */
-import type { DTypeName } from "../../formats/dtype.ts";
+import { f16, i8, u8 } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import type { TileType } from "../../ir/types.ts";
@@ -138,30 +140,44 @@ export function tileOf({ type, id }: Value): TileType {
 const mmaFormats: readonly DTypeName[] = ["f16", "bf16", "tf32", "i8", "u8", "f64"];
 const mmaSums: readonly DTypeName[] = ["f32", "f16", "i32", "f64"];
 
-/** Bits of the operands as mma.sync sees them. */
-export function mmaBits(op: Op<"dot">): number {
-  return tileOf(op.operands.left).dtype.bits;
+/** Formats that mma.sync takes as another, which has all their numbers. */
+const mmaConversions: { readonly [N in DTypeName]?: DType } = {
+  f8e4m3fn: f16,
+  f8e5m2: f16,
+  f4e2m1fn: f16,
+  i4: i8,
+  u4: u8,
+};
+
+/** The format in which mma.sync takes a factor: its own, or the one it is converted to. */
+export function mmaFormat(factor: Value): DType {
+  const { dtype } = tileOf(factor);
+  return mmaConversions[dtype.name] ?? dtype;
 }
 
-/** Why mma.sync cannot make a product of these formats, whatever its shape. */
+/** Bits of the operands as mma.sync sees them. */
+export function mmaBits(op: Op<"dot">): number {
+  return mmaFormat(op.operands.left).bits;
+}
+
+/** Why mma.sync cannot make a product of these formats, converted where they must be, whatever its shape. */
 export function mmaFormatProblem(op: Op<"dot">): string | undefined {
-  const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
+  const [left, right] = [mmaFormat(op.operands.left), mmaFormat(op.operands.right)];
   const { dtype, precision } = op.attributes;
   const known = (name: DTypeName): boolean =>
     mmaFormats.includes(name) || (name === "f32" && precision === "tf32");
-  if (known(left.dtype.name) && known(right.dtype.name) && mmaSums.includes(dtype.name))
-    return undefined;
-  return `it does not multiply ${left.dtype.name} by ${right.dtype.name}${precision === "ieee" ? " exactly" : ""}`;
+  if (known(left.name) && known(right.name) && mmaSums.includes(dtype.name)) return undefined;
+  return `it does not multiply ${left.name} by ${right.name}${precision === "ieee" ? " exactly" : ""}`;
 }
 
-/** Why mma.sync cannot make a product of these shapes and formats. */
+/** Why mma.sync cannot make a product of these shapes and formats, converted where they must be. */
 export function mmaProblem(op: Op<"dot">): string | undefined {
   const ofFormats = mmaFormatProblem(op);
   if (ofFormats !== undefined) return ofFormats;
   const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
   const [m = 0, k = 0] = left.shape;
   const n = right.shape[1] ?? 0;
-  const depth = 256 / left.dtype.bits;
+  const depth = 256 / mmaBits(op);
   if (m % 16 !== 0 || n % 8 !== 0 || k % depth !== 0)
     return `[${m}, ${k}] by [${k}, ${n}] does not consist of fragments 16 × 8 × ${depth}`;
   return undefined;

@@ -6,22 +6,31 @@
  *   %4 = load %2
  *   %5 = dot %3, %4
  *
- * So no other op may write, wait or meet between the load and the dot. Whether the window can be stored as wgmma reads it comes
+ * Factors that mma.sync takes in another format only, which has all their numbers, are converted before it:
+ *
+ *   %5 = dot %3, %4                   %6 = cast %3 {f16}
+ *                                     %7 = cast %4 {f16}
+ *                                     %5 = dot %6, %7 {instruction = mma.sync}
+ *
+ * For wgmma no other op may write, wait or meet between the load and the dot. Whether the window can be stored as wgmma reads it comes
  * out when layouts are solved for: where it cannot, the placement refuses the instruction, with the reason, and selects again.
  */
-import { changedOp } from "../../ir/make-op.ts";
+import { changedOp, makeOp } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
-import { countUses } from "../../ir/rewrite/analysis.ts";
+import { countUses, nextValueId } from "../../ir/rewrite/analysis.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
 import { traitsOf } from "../../ir/traits.ts";
 import { regionList, withOperands } from "../../ir/traverse.ts";
+import { tileType } from "../../ir/types.ts";
 import type { Target } from "../../targets/target.ts";
 import { parseSharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { swizzleCandidates } from "../model/swizzle-candidates.ts";
 import {
+  mmaFormat,
   mmaProblem,
   operandProblem,
+  tileOf,
   warpGrid,
   wgmmaShapeProblem,
 } from "../model/product-instructions.ts";
@@ -36,6 +45,9 @@ export interface Selected {
   readonly kernel: Kernel;
   readonly products: ReadonlyMap<Op<"dot">, Product>;
 }
+
+/** Factors, with the same in the format in which mma.sync takes them. */
+type Converted = ReadonlyMap<Value, Value>;
 
 interface Surroundings {
   /** Of the kernel as it was traced. */
@@ -58,23 +70,31 @@ class Selection {
   readonly #uses: ReadonlyMap<Value, number>;
   /** Loads that are not made, with the window that they would have loaded. */
   readonly #read = new Map<Value, Value>();
+  #nextId: number | undefined;
+
+  readonly #kernel: Kernel;
 
   constructor(kernel: Kernel, { windows, target, refused }: Surroundings) {
+    this.#kernel = kernel;
     this.#windows = windows;
     this.#target = target;
     this.#refused = refused;
     this.#uses = countUses(kernel.body);
   }
 
-  region(region: Region, warps: number): Region {
+  /** `outer` are factors that were converted before the region. */
+  region(region: Region, warps: number, outer: Converted = new Map()): Region {
     const fresh = new Map<Value, Op<"load">>();
-    const ops = region.ops.map((op) => {
-      if (op.kind === "dot") return this.#chosen(op, fresh, warps);
+    const converted = new Map(outer);
+    const ops = region.ops.flatMap((op) => {
+      if (op.kind === "dot") return this.#chosen(op, fresh, warps, converted);
       if (op.kind === "load" && isWhole(op)) for (const result of op.results) fresh.set(result, op);
       const { may } = traitsOf(op);
       if (may !== "anything" && may !== "drop") fresh.clear();
       if (regionList(op).length === 0) return op;
-      return changeRegions(op, (inner) => this.region(inner, op.kind === "warps" ? 1 : warps));
+      return changeRegions(op, (inner) => {
+        return op.kind === "warps" ? this.region(inner, 1) : this.region(inner, warps, converted);
+      });
     });
     const made = ops.filter(
       ({ results: [result] }) => result === undefined || !this.#read.has(result),
@@ -82,8 +102,13 @@ class Selection {
     return changeOps(region, made);
   }
 
-  /** The product with its instruction, reading windows in place of the loads that it stands for. */
-  #chosen(op: Op<"dot">, fresh: ReadonlyMap<Value, Op<"load">>, warps: number): AnyOp {
+  /** The product with its instruction, reading windows in place of the loads that it stands for, after its conversions. */
+  #chosen(
+    op: Op<"dot">,
+    fresh: ReadonlyMap<Value, Op<"load">>,
+    warps: number,
+    converted: Map<Value, Value>,
+  ): readonly AnyOp[] {
     const product = this.#choose(op, fresh, warps);
     if (product.instruction === "wgmma") {
       const { left, right } = op.operands;
@@ -92,11 +117,32 @@ class Selection {
         if (load !== undefined) this.#read.set(value, load.operands.ref);
       }
     }
-    const reading = withOperands(op, (value) => this.#read.get(value) ?? value);
+    const conversions =
+      product.instruction === "mma.sync"
+        ? [op.operands.left, op.operands.right].flatMap((factor) =>
+            this.#conversion(op, factor, converted),
+          )
+        : [];
+    const factors: ReadonlyMap<Value, Value> =
+      product.instruction === "mma.sync" ? converted : this.#read;
+    const reading = withOperands(op, (value) => factors.get(value) ?? value);
     const attributes = Object.freeze({ ...op.attributes, ...attributesOf(product) });
     const chosen = changedOp(reading, { attributes }) as Op<"dot">;
     this.products.set(chosen, product);
-    return chosen;
+    return [...conversions, chosen];
+  }
+
+  /** The conversion of a factor to the format in which mma.sync takes it, unless it is there. */
+  #conversion(op: Op<"dot">, factor: Value, converted: Map<Value, Value>): readonly AnyOp[] {
+    const { dtype: from, shape } = tileOf(factor);
+    const dtype = mmaFormat(factor);
+    if (dtype === from || converted.has(factor)) return [];
+    const id = this.#nextId ?? nextValueId(this.#kernel);
+    this.#nextId = id + 1;
+    const result = Object.freeze({ id, type: tileType(dtype, shape) });
+    converted.set(factor, result);
+    const parts = { location: op.location, operands: { source: factor }, attributes: { dtype } };
+    return [makeOp("cast", { ...parts, results: [result] })];
   }
 
   #choose(op: Op<"dot">, fresh: ReadonlyMap<Value, Op<"load">>, warps: number): Product {

@@ -7,8 +7,10 @@ import { copyProblem, copyWindows } from "../../layout/model/copy-methods.ts";
 import type { CopyMethod } from "../../layout/model/copy-methods.ts";
 import { storedAs } from "../../layout/model/placed-types.ts";
 import {
+  mmaFormat,
   mmaProblem,
   operandProblem,
+  tileOf,
   warpgroupProblem,
   wgmmaRows,
   wgmmaShapeProblem,
@@ -57,7 +59,11 @@ class Checker {
         wgmmaShapeProblem(op, this.#target, agents.warps) ??
         this.#windowProblem(left, "left", agents) ??
         this.#windowProblem(right, "right", agents),
-      "mma.sync": () => mmaProblem(op) ?? warpsProblem(op, agents),
+      "mma.sync": () =>
+        mmaProblem(op) ??
+        unconvertedProblem(left) ??
+        unconvertedProblem(right) ??
+        warpsProblem(op, agents),
       fma: () => undefined,
     };
     if (!(instruction in rules))
@@ -128,6 +134,13 @@ function wholeGroups({ results: [result] }: Op<"wgmma">, { warps }: Agents): str
   const [rows = 0] = result?.type.kind === "inflight" ? result.type.shape : [];
   const whole = rows % wgmmaRows(warps) === 0;
   return whole ? undefined : `${rows} rows are no multiple of ${wgmmaRows(warps)}`;
+}
+
+/** mma.sync takes FP8, FP4 and integers of 4 bits only after they were converted. */
+function unconvertedProblem(factor: Value): string | undefined {
+  const { dtype } = tileOf(factor);
+  const taken = mmaFormat(factor);
+  return dtype === taken ? undefined : `it takes ${dtype.name} as ${taken.name}`;
 }
 
 /** The grid of warps covers the tile and has the warps that there are. */

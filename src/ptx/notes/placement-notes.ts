@@ -20,7 +20,7 @@ import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { replication } from "../../layout/algebra/register-layout.ts";
 import { wordsPerLane } from "../../layout/algebra/vectors.ts";
 import { contiguousAxis, globalAlignment, sectorUse } from "../../layout/model/access-cost.ts";
-import { mmaFormatProblem, tileOf } from "../../layout/model/product-instructions.ts";
+import { mmaBits, tileOf } from "../../layout/model/product-instructions.ts";
 import { gatheredWindow } from "../../layout/model/gather-cost.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import type { GlobalWindow } from "../../layout/model/windows.ts";
@@ -46,13 +46,10 @@ export function placementNotes(
 function productNotes({ products }: Placement): readonly PerformanceNote[] {
   return [...products].flatMap(([op, { instruction, reason }]) => {
     if (instruction !== "fma" || !suitsTensorCores(op)) return [];
-    const depth = 256 / tileOf(op.operands.left).dtype.bits;
-    const ofShape = `make rows a multiple of 16, columns of 8 and the depth of ${depth}, by larger or padded tiles; the larger side may go on the left by transposing the product`;
-    const ofFormats =
-      "cast both factors to f16 or bf16, whichever has all their numbers, or multiply them by wgmma from shared memory";
+    const depth = 256 / mmaBits(op);
     return note(op, "TW7501", `this dot is computed without tensor cores`, {
       because: reason,
-      remedy: mmaFormatProblem(op) === undefined ? ofShape : ofFormats,
+      remedy: `make rows a multiple of 16, columns of 8 and the depth of ${depth}, by larger or padded tiles; the larger side may go on the left by transposing the product`,
     });
   });
 }

@@ -5,10 +5,10 @@ export const performanceCodes = registerCodes({
   TW7501: {
     title: "product without tensor cores",
     cause:
-      "The formats of a dot are ones that tensor cores multiply, but its shape is not, or only wgmma multiplies them, which reads FP8 from shared memory. Threads multiply and add one element at a time.",
+      "The formats of a dot are ones that tensor cores multiply, but its shape is not. Threads multiply and add one element at a time.",
     example: "dot(a, b)  // bf16 [4, 64] by [64, 16]",
     remedy:
-      "make rows a multiple of 16, columns of 8 and the depth of 256 bits; cast tiles of FP8 to f16, which has all their numbers",
+      "make rows a multiple of 16, columns of 8 and the depth of 256 bits: 16 of f16 and FP8, 32 of i8 and i4",
   },
   TW7502: {
     title: "narrow access to global memory",
