@@ -11,6 +11,7 @@
 import type { DTypeName } from "../formats/dtype.ts";
 import type { copyReductions, evictions } from "../ir/ops/asynchronous.ts";
 import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator } from "./accumulator.ts";
 import { PickedRef } from "./picked-ref.ts";
@@ -28,8 +29,8 @@ export interface CopyOptions {
   readonly barrier?: Barrier;
   /** What stands where the source overhangs its array; zeros unless told otherwise. */
   readonly fill?: "zero" | "nan";
-  /** Grid axes along which every block of the cluster receives the copy. */
-  readonly multicast?: readonly string[];
+  /** The axis of the cluster, or the axes, along which every block receives the copy. */
+  readonly multicast?: string | readonly string[];
   /** Combines with what is in global memory instead of overwriting it. */
   readonly reduction?: Exclude<(typeof copyReductions)[number], "none">;
   /** Tells the L2 cache to drop what is copied first, since nobody reads it again, or last. */
@@ -51,7 +52,7 @@ export function copyAsync<D extends DTypeName>(
     if (!(ref instanceof Ref))
       wrongKind(`the ${role} of a copy`, "a window", ref, location, pickedRemedy(ref));
   requireKnownOptions("copyAsync", options, copyOptions, "TW1033", location);
-  const { barrier, fill = "zero", multicast = [], reduction = "none", evict } = options;
+  const { barrier, fill = "zero", multicast, reduction = "none", evict } = options;
   if (evict !== undefined && typeof evict !== "string")
     wrongKind("evict of a copy", '"first" or "last"', evict, location);
   const operands = {
@@ -59,7 +60,23 @@ export function copyAsync<D extends DTypeName>(
     destination: useValue(destination, location),
     ...(barrier !== undefined && barrierOperands(barrier, location)),
   };
-  emit("copy_async", operands, { fill, multicast: [...multicast], reduction, evict }, location);
+  const axes = multicastAxes(multicast, location);
+  emit("copy_async", operands, { fill, multicast: [...axes], reduction, evict }, location);
+}
+
+/** The axes of a multicast, of which none is named twice. */
+export function multicastAxes(given: unknown, location: Location): readonly string[] {
+  if (given === undefined) return [];
+  const axes: readonly unknown[] = Array.isArray(given) ? given : [given];
+  return axes.map((axis, position) => {
+    if (typeof axis === "string" && axes.indexOf(axis) === position) return axis;
+    return wrongKind(
+      "multicast",
+      'an axis of the cluster, "i", or several, ["i", "j"]',
+      given,
+      location,
+    );
+  });
 }
 
 /** What is picked element by element is no window that a copy could take. */

@@ -9,12 +9,14 @@ import {
   accumulator,
   tensor,
   barrier,
+  block,
   clusterRank,
   clusterSync,
   commitShared,
   copyAsync,
   kernel,
   loop,
+  pipeline,
   scoped,
   slice,
   smem,
@@ -242,11 +244,27 @@ function clusterCases(): readonly MatrixCase[] {
         },
         ({ i, j, x: source, out, buffer: own, landed }) => {
           when(clusterRank("j").eq(0), () => {
-            copyAsync(source.at(i), own, { barrier: landed, multicast: ["j"] });
+            copyAsync(source.at(i), own, { barrier: landed, multicast: "j" });
           });
           landed.wait();
           out.at(i.mul(2).add(j)).store(own.load().add(j.cast(f32)));
           clusterSync();
+        },
+      ),
+    ),
+    exactCase("a pipeline whose blocks one block of the cluster copies for all", { x }, () =>
+      kernel(
+        { name: "small", grid: { i: 2, j: 2 }, cluster: { i: 2, j: 2 }, inputs, outputs },
+        ({ i, j, x: source, out }) => {
+          pipeline(
+            {
+              grid: { k: 16 },
+              inputs: { part: { at: ({ k }) => source.at(0, block(k, 2)), multicast: ["i", "j"] } },
+            },
+            ({ k, part }) => {
+              out.at(i.mul(2).add(j), block(k, 2)).store(part.load().add(k.cast(f32)));
+            },
+          );
         },
       ),
     ),

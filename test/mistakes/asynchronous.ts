@@ -185,6 +185,16 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
     message: "multicast along i, which has no cluster",
   },
   {
+    name: "multicast along a number",
+    code: "TW1008",
+    make: () =>
+      copying(({ x, buffer, ready: at }) => {
+        const options = { barrier: at, multicast: 1 as never };
+        copyAsync(x.at(0, part), buffer.at(0, part), options); // <- multicast along a number
+      }),
+    message: "multicast must be an axis of the cluster",
+  },
+  {
     name: "multicast into global memory",
     code: "TW2068",
     make: () =>

@@ -28,15 +28,15 @@ import { placeBlock } from "./blocks.ts";
 import type { BlockPlan, Pace } from "./blocks.ts";
 import { beforeStart, ring } from "./ring.ts";
 import type { Ring, RingPosition } from "./ring.ts";
-import { arriveAt, partHere, partOfSlot, partOfWindow } from "./sharing.ts";
-import type { Peers, Sharers } from "./sharing.ts";
+import { arriveAt, numberHere, partHere, partOfSlot, partOfWindow } from "./sharing.ts";
+import type { Part, Peers, Sharers } from "./sharing.ts";
 import type { Axes } from "./steps.ts";
 
 export interface InputPlan extends BlockPlan {
   readonly fill: "zero" | "nan";
   readonly evict: CopyOptions["evict"];
-  /** The axis along which sharers divide the block. */
-  readonly divided: number;
+  /** The axis along which sharers divide the block; undefined where the first of them copies all of it. */
+  readonly divided: number | undefined;
 }
 
 export interface FeedPlan {
@@ -212,25 +212,46 @@ export class Feed {
     return slot.lt(0).select(slot.add(this.plan.depth), slot);
   }
 
+  /** Whether the first of the sharers starts all copies. */
+  get #copiesAlone(): boolean {
+    return this.plan.inputs.every(({ divided }) => divided === undefined);
+  }
+
   #arrive(slot: Scalar<"i32">): void {
-    if (this.#empty !== undefined) arriveAt(this.#empty.at(slot), this.plan.peers);
+    const { peers } = this.plan;
+    if (this.#empty !== undefined)
+      arriveAt(
+        this.#empty.at(slot),
+        this.#copiesAlone ? peers?.ranks().slice(0, 1) : peers?.ranks(),
+      );
   }
 
   #refill({ slot, phase }: RingPosition, axes: Axes): void {
     const { inputs, copiers, peers } = this.plan;
-    this.#empty?.at(slot).wait({ parity: phase.xor(1) });
     const sharers = peers === undefined ? [copiers] : [peers, copiers];
-    inputs.forEach((input, position) => {
-      const buffer = this.#buffers[position];
-      if (buffer === undefined) return;
-      const placed = placeBlock(this.#trace, input, axes);
-      atLocation(input.location, () => {
-        const part = partHere(input.divided, input.shape[input.divided], sharers);
-        copyAsync(partOfWindow(placed, part), partOfSlot(buffer.at(slot), part), {
-          barrier: this.#full.at(slot),
-          fill: input.fill,
-          ...(input.evict !== undefined && { evict: input.evict }),
-          ...(peers !== undefined && { multicast: [peers.axis] }),
+    const first = (): Scalar<"bool"> | undefined => numberHere(sharers)?.eq(0);
+    // Whoever copies nothing does not wait either: phases would pass by him.
+    onlyWhen(this.#copiesAlone ? first() : undefined, () => {
+      this.#empty?.at(slot).wait({ parity: phase.xor(1) });
+      inputs.forEach((input, position) => {
+        const buffer = this.#buffers[position];
+        if (buffer === undefined) return;
+        const placed = placeBlock(this.#trace, input, axes);
+        const copy = (part: Part | undefined): void => {
+          copyAsync(partOfWindow(placed, part), partOfSlot(buffer.at(slot), part), {
+            barrier: this.#full.at(slot),
+            fill: input.fill,
+            ...(input.evict !== undefined && { evict: input.evict }),
+            ...(peers !== undefined && { multicast: peers.axes }),
+          });
+        };
+        const { divided, shape } = input;
+        atLocation(input.location, () => {
+          if (divided !== undefined) copy(partHere(divided, shape[divided], sharers));
+          else
+            onlyWhen(this.#copiesAlone ? undefined : first(), () => {
+              copy(undefined);
+            });
         });
       });
     });
@@ -280,7 +301,11 @@ export function feedScratch(
 ): { readonly [name: string]: ScopedSpec } {
   const { inputs, depth, copiers, peers, users } = plan;
   const names = feedNames(plan);
-  const arrivals = inputs.length * copiers.count * (peers?.count ?? 1);
+  const parts = copiers.count * (peers?.count ?? 1);
+  const arrivals = inputs.reduce(
+    (sum, { divided }) => sum + (divided === undefined ? 1 : parts),
+    0,
+  );
   const buffers = inputs.map(({ name, dtype, shape, location: line }) => [
     name,
     atLocation(line, () => smem(dtype, [depth, ...shape])),

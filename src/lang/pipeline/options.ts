@@ -11,7 +11,7 @@ import { planBlock } from "./blocks.ts";
 import type { BlockMap, BlockPlan } from "./blocks.ts";
 import type { OutputPlan } from "./drain.ts";
 import type { FeedPlan, InputPlan } from "./feed.ts";
-import { dividedAxis, peersAlong } from "./sharing.ts";
+import { dividedAxis, multicastAxis, peersAlong, requireMulticastSlots } from "./sharing.ts";
 import type { Sharers } from "./sharing.ts";
 import type { Axes } from "./steps.ts";
 
@@ -29,8 +29,8 @@ export interface InputOptions<A, D extends DTypeName = DTypeName> {
   readonly fill?: "zero" | "nan";
   /** Tells the L2 cache to drop what is copied first, or last. */
   readonly evict?: CopyOptions["evict"];
-  /** An axis of the cluster along which all blocks need this one: each copies a part for all. */
-  readonly multicast?: string;
+  /** Axes of the cluster along which all blocks need this one: each copies a part for all, or one copies all of it. */
+  readonly multicast?: CopyOptions["multicast"];
   /** The body of the steps itself waits for the block and releases it; for specialized threads. */
   readonly manual?: boolean;
   /**
@@ -201,7 +201,7 @@ export function planFeeds(
     const feed = planFeed(name, spec, defaults, surroundings);
     const alone = feed.pace !== "each step" || feed.manual;
     const { depth, delay, lookahead, peers } = feed;
-    const key = alone ? name : [depth, delay, lookahead, peers?.axis ?? ""].join();
+    const key = alone ? name : [depth, delay, lookahead, peers?.axes ?? ""].join();
     const known = feeds.get(key);
     feeds.set(
       key,
@@ -250,13 +250,15 @@ function planFeed(
     ...plan,
     fill: options["fill"] === "nan" ? "nan" : "zero",
     evict: options["evict"] as InputPlan["evict"],
-    divided: parts === 1 ? 0 : dividedAxis(name, plan.shape, parts, line),
+    divided: inputAxis(plan, parts, peers !== undefined),
   };
   const manual = options["manual"] === true;
   if (manual) requireOwnWaits(plan, specialized);
   const early = options["early"] === true;
+  const room = roomOf(described, defaults, specialized, shared);
+  if (peers !== undefined) requireMulticastSlots(plan, room.depth);
   return {
-    ...roomOf(described, defaults, specialized, shared),
+    ...room,
     inputs: [input],
     pace: plan.pace,
     manual,
@@ -266,6 +268,13 @@ function planFeed(
     users: shared ? users : 0,
     synchronous,
   };
+}
+
+function inputAxis(plan: BlockPlan, parts: number, multicast: boolean): number | undefined {
+  if (parts === 1) return 0;
+  return multicast
+    ? multicastAxis(plan, parts)
+    : dividedAxis(plan.name, plan.shape, parts, plan.location);
 }
 
 /** How many slots an input has, how long each is in use, and how far ahead it is copied. */

@@ -124,6 +124,46 @@ const mistakes: readonly Mistake[] = [
     expected: "this kernel has none",
     found: "i",
   },
+  {
+    name: "multicast along a number",
+    code: "TW1008",
+    make: () =>
+      trace(({ x }) => {
+        const row = { at: wrong(() => x.at(0)), multicast: wrong(() => 0) }; // <- here
+        pipeline({ grid: { k: 4 }, inputs: { row } }, () => undefined);
+      }),
+    message: "multicast must be an axis of the cluster",
+  },
+  {
+    name: "multicast along one axis twice",
+    code: "TW1008",
+    make: () =>
+      trace(({ x }) => {
+        const row = { at: wrong(() => x.at(0)), multicast: ["i", "i"] }; // <- here
+        pipeline({ grid: { k: 4 }, inputs: { row } }, () => undefined);
+      }),
+    message: "multicast must be an axis of the cluster",
+  },
+  {
+    name: "multicast into slots that begin anywhere",
+    code: "TW1105",
+    make: () =>
+      kernel(
+        {
+          name: "small",
+          grid: { i: 2 },
+          cluster: { i: 2 },
+          inputs: { x: tensor(f32, [8, 4]) },
+        },
+        ({ x }) => {
+          const row = { at: ({ k }: { k: Scalar<"i32"> }) => x.at(k), multicast: "i" }; // <- here
+          pipeline({ grid: { k: 8 }, inputs: { row } }, () => undefined);
+        },
+      ),
+    message: "the block of row cannot be multicast: it takes 16 bytes",
+    expected: "a multiple of 128 bytes, at which each of the 2 slots begins",
+    remedy: "choose a larger block, or leave multicast out",
+  },
 ];
 
 testMistakes("mistakes in pipelines", mistakes);

@@ -5,20 +5,23 @@
  *   two threads, cluster of two        a: [64, 32]    thread 0     thread 1
  *                                       rank 0        rows 0–15    rows 16–31       every part lands in both blocks
  *                                       rank 1        rows 32–47   rows 48–63
+ *
+ * Where parts would be too small for a tensor copy, the first of all that share it copies the block for everybody.
  */
+import { packedBytes } from "../../formats/dtype.ts";
 import type { GridAxis } from "../../ir/node.ts";
 import { shapeText } from "../../ir/size.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
+import { multicastAxes } from "../async.ts";
 import type { Ref } from "../ref.ts";
 import type { Scalar } from "../elementwise.ts";
 import { clusterRank } from "../sync.ts";
 import type { Barrier } from "../sync.ts";
 import type { Trace } from "../trace.ts";
-import { describe } from "../traced.ts";
 import { all, slice } from "../window.ts";
 import { partOfBlock } from "./blocks.ts";
-import type { PlacedBlock } from "./blocks.ts";
+import type { BlockPlan, PlacedBlock } from "./blocks.ts";
 
 /** Some who divide work evenly: how many they are, and which of them runs the code. */
 export interface Sharers {
@@ -29,56 +32,67 @@ export interface Sharers {
 
 export const alone: Sharers = { count: 1, part: () => undefined };
 
-/** Blocks of the cluster along one axis of the grid. */
+/** Blocks of the cluster along some axes of the grid. */
 export interface Peers extends Sharers {
-  readonly axis: string;
+  readonly axes: readonly string[];
   /** The ranks of these blocks in the cluster. */
   ranks(): readonly Scalar<"i32">[];
 }
 
-export function peersAlong(trace: Trace, axis: unknown, location: Location): Peers {
+/** The blocks that a multicast along the given axes reaches; undefined where there is none. */
+export function peersAlong(trace: Trace, given: unknown, location: Location): Peers | undefined {
+  const axes = multicastAxes(given, location);
   const { grid } = trace.context;
-  const position = grid.findIndex(({ name }) => name === axis);
-  const count = grid[position]?.cluster ?? 1;
-  if (typeof axis !== "string" || position < 0 || count === 1) {
-    const axes = grid.filter(({ cluster }) => cluster > 1).map(({ name }) => name);
+  const shared = grid.filter(({ cluster }) => cluster > 1);
+  const blocksAlong = (axis: string): number => {
+    const found = shared.find(({ name }) => name === axis);
+    if (found !== undefined) return found.cluster;
     throw new TilewrightError({
       code: "TW1107",
-      message: `blocks cannot be handed around along ${typeof axis === "string" ? axis : describe(axis)}`,
+      message: `blocks cannot be handed around along ${axis}`,
       location,
-      expected: `an axis with several blocks of a cluster: ${axes.join(", ") || "this kernel has none"}`,
-      found: typeof axis === "string" ? axis : describe(axis),
+      expected: `an axis with several blocks of a cluster: ${shared.map(({ name }) => name).join(", ") || "this kernel has none"}`,
+      found: axis,
     });
-  }
+  };
+  const counts = axes.map(blocksAlong);
+  if (counts.length === 0) return undefined;
   return {
-    axis,
-    count,
-    part: () => clusterRank(axis),
-    ranks: () => ranksAlong(grid, axis, count),
+    axes,
+    count: counts.reduce((product, count) => product * count, 1),
+    part: () =>
+      axes
+        .map((axis) => clusterRank(axis))
+        .reduce((before, rank, position) => before.mul(counts[position] ?? 1).add(rank)),
+    ranks: () => ranksAlong(shared, axes),
   };
 }
 
 /** Blocks of a cluster are numbered with the last axis fastest. */
 function ranksAlong(
-  grid: readonly GridAxis[],
-  axis: string,
-  count: number,
+  shared: readonly GridAxis[],
+  axes: readonly string[],
 ): readonly Scalar<"i32">[] {
-  const shared = grid.filter(({ cluster }) => cluster > 1);
   const stride = (name: string): number =>
     shared
       .slice(shared.findIndex((each) => each.name === name) + 1)
       .reduce((product, { cluster }) => product * cluster, 1);
   const own = shared
-    .map(({ name }) => clusterRank(name).mul(name === axis ? 0 : stride(name)))
+    .map(({ name }) => clusterRank(name).mul(axes.includes(name) ? 0 : stride(name)))
     .reduce((sum, term) => sum.add(term));
-  return Array.from({ length: count }, (_, rank) => own.add(rank * stride(axis)));
+  let others: readonly number[] = [0];
+  for (const { name, cluster } of shared)
+    if (axes.includes(name))
+      others = others.flatMap((before) =>
+        Array.from({ length: cluster }, (_, rank) => before + rank * stride(name)),
+      );
+  return others.map((other) => own.add(other));
 }
 
-/** Arrives on the barrier in this block, or in each of the peers. */
-export function arriveAt(barrier: Barrier, peers: Peers | undefined): void {
-  if (peers === undefined) barrier.arrive();
-  else for (const peer of peers.ranks()) barrier.arrive({ peer });
+/** Arrives on the barrier in this block, or in each of the given ones. */
+export function arriveAt(barrier: Barrier, ranks: readonly Scalar<"i32">[] | undefined): void {
+  if (ranks === undefined) barrier.arrive();
+  else for (const peer of ranks) barrier.arrive({ peer });
 }
 
 /** The axis along which a block divides into equal parts. */
@@ -99,6 +113,42 @@ export function dividedAxis(
   });
 }
 
+/** Where a tensor copy, which multicasts are, can begin in shared memory. */
+const tensorGrain = 128;
+
+/**
+ * The axis along which the blocks of a cluster divide a block that each of them needs; undefined where one of them copies all
+ * of it: its parts would not be equal, or begin where no multicast can.
+ */
+export function multicastAxis({ dtype, shape }: BlockPlan, parts: number): number | undefined {
+  const axis = shape.findIndex((extent) => extent % parts === 0);
+  return axis >= 0 && blockBytes(dtype, shape) % (parts * tensorGrain) === 0 ? axis : undefined;
+}
+
+/** Slots after the first begin where the one before them ends. */
+export function requireMulticastSlots(
+  { name, dtype, shape, location }: BlockPlan,
+  depth: number,
+): void {
+  const bytes = blockBytes(dtype, shape);
+  if (depth === 1 || bytes % tensorGrain === 0) return;
+  throw new TilewrightError({
+    code: "TW1105",
+    message: `the block of ${name} cannot be multicast: it takes ${bytes} bytes`,
+    location,
+    expected: `a multiple of ${tensorGrain} bytes, at which each of the ${depth} slots begins`,
+    found: `${shapeText(shape)} of ${dtype.name}, ${bytes} bytes`,
+    remedy: "choose a larger block, or leave multicast out",
+  });
+}
+
+function blockBytes(dtype: BlockPlan["dtype"], shape: readonly number[]): number {
+  return packedBytes(
+    dtype,
+    shape.reduce((product, extent) => product * extent, 1),
+  );
+}
+
 /** Which part of a block is to be copied here: some elements along one axis. */
 export interface Part {
   readonly axis: number;
@@ -115,13 +165,18 @@ export function partHere(
   const parts = sharers.reduce((product, { count }) => product * count, 1);
   if (parts === 1 || extent === undefined) return undefined;
   const size = extent / parts;
-  const number = sharers
+  const number = numberHere(sharers);
+  return number === undefined ? undefined : { axis, start: number.mul(size), size };
+}
+
+/** Which of all sharers runs the code; undefined where there is only one. */
+export function numberHere(sharers: readonly Sharers[]): Scalar<"i32"> | undefined {
+  return sharers
     .map((each) => ({ count: each.count, part: each.part() }))
     .reduce<Scalar<"i32"> | undefined>((before, { count, part }) => {
       if (part === undefined) return before;
       return before === undefined ? part : before.mul(count).add(part);
     }, undefined);
-  return number === undefined ? undefined : { axis, start: number.mul(size), size };
 }
 
 /** A part of a slot. */

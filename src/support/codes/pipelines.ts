@@ -38,9 +38,10 @@ export const pipelineCodes = registerCodes({
   TW1105: {
     title: "block that cannot be shared",
     cause:
-      "Where several threads or the blocks of a cluster share a copy, each of them copies an equal part along one axis.",
+      "Where several threads share a copy, each of them copies an equal part along one axis. A block that is multicast begins at a multiple of 128 bytes in shared memory, as every slot of it then does.",
     example: "a block of shape [1, 5] for two threads",
-    remedy: "choose a block with an extent that their number divides",
+    remedy:
+      "choose a block with an extent that their number divides, or of a multiple of 128 bytes where it is multicast",
   },
   TW1106: {
     title: "threads that a pipeline cannot have",
