@@ -78,7 +78,7 @@ describe("the grammar", () => {
     [["compile", "a.ts", "--target", "sm_90a,sm_75"], "sm_75 has no cp.async"],
     [["compile", "a.ts", "--target", "sm_90"], "without wgmma and setmaxnreg of sm_90a"],
     [["compile", "a.ts", "--target", "sm_100"], "without tcgen05 and setmaxnreg of sm_100a"],
-    [["compile", "a.ts", "--target", "sm_89"], "PTX for sm_80 runs on every later GPU"],
+    [["compile", "a.ts", "--target", "sm_87"], "PTX for sm_80 runs on every later GPU"],
     [["compile", "a.ts", "--target", "hopper"], "It must be the name of a target"],
     [["simulate", "a.ts", "--device", "gpu"], "Allowed choices are simulator, emulator"],
     [["cache", "fill"], "Allowed choices are list, clear, path"],

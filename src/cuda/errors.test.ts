@@ -217,9 +217,12 @@ describe("targets of GPUs", () => {
     [9, 0, "sm_90a"],
     [10, 0, "sm_100a"],
     [8, 0, "sm_80"],
-    [8, 9, "sm_80"],
+    [8, 6, "sm_86"],
+    [8, 7, "sm_80"],
+    [8, 9, "sm_89"],
     [10, 3, "sm_80"],
-    [12, 0, "sm_80"],
+    [12, 0, "sm_120a"],
+    [12, 1, "sm_80"],
   ])("compute capability %i.%i takes %s", (major, minor, name) => {
     expect(targetForGpu({ ...gpu, major, minor }).name).toBe(name);
   });

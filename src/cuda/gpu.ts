@@ -4,9 +4,12 @@
  *
  *   | compute capability | target  |      | driver of CUDA | PTX up to |
  *   |--------------------|---------|      |----------------|-----------|
- *   | 9.0                | sm_90a  |      | 12.0           | 8.0       |
- *   | 10.0               | sm_100a |      | 12.8           | 8.7       |
- *   | 8.0 and all others | sm_80   |      | 13.0           | 9.0       |
+ *   | 8.6                | sm_86   |      | 12.0           | 8.0       |
+ *   | 8.9                | sm_89   |      | 12.8           | 8.7       |
+ *   | 9.0                | sm_90a  |      | 13.0           | 9.0       |
+ *   | 10.0               | sm_100a |      |                |           |
+ *   | 12.0               | sm_120a |      |                |           |
+ *   | 8.0 and all others | sm_80   |      |                |           |
  *
  * PTX for sm_80 runs on every later GPU; a target that ends in "a" runs on its own kind alone.
  */
@@ -46,8 +49,11 @@ export const gpuAttributes = {
 /** The GPUs that a target is for; others run sm_80. */
 const capabilities: { readonly [T in TargetName]: string } = {
   sm_80: "8.0",
+  sm_86: "8.6",
+  sm_89: "8.9",
   sm_90a: "9.0",
   sm_100a: "10.0",
+  sm_120a: "12.0",
 };
 
 /** The target for a GPU, with the GPU's limits where they differ from the usual board's. */

@@ -24,6 +24,10 @@ describe("the version", () => {
     ["sm_90a", ["wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8", "ret"], "8.4"],
     ["sm_90a", ["wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.u8.s8", "ret"], "8.4"],
     ["sm_100a", ["add.rn.f32"], "8.6"],
+    ["sm_86", ["add.rn.f32"], "7.1"],
+    ["sm_89", ["add.rn.f32"], "7.8"],
+    ["sm_89", ["cvt.rn.satfinite.e4m3x2.f32"], "8.1"],
+    ["sm_120a", ["add.rn.f32"], "8.7"],
   ] as const)("%s with %j: %s", (target, opcodes, version) => {
     expect(ptxVersion(target, body(...opcodes))).toBe(version);
   });

@@ -9,7 +9,8 @@
  *   | cvt.satfinite to f16 and bf16        | 8.1   | |                   |       |
  *   | wgmma.sp                             | 8.2   | | sm_90a            | 8.0   |
  *   | wgmma of s8 by u8, sparse or not     | 8.4   | | sm_100, sm_100a   | 8.6   |
- *   | parameters of more than 4352 bytes   | 8.1   | |                   |       |
+ *   | parameters of more than 4352 bytes   | 8.1   | | sm_120, sm_120a   | 8.7   |
+ *   | FP8 conversions; those of sm_89      | 7.8; 8.1 | | sm_86          | 7.1   |
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { TargetName } from "../targets/target.ts";
@@ -24,8 +25,13 @@ const targetFloors = {
   sm_90a: "8.0",
   sm_100: "8.6",
   sm_100a: "8.6",
+  sm_120: "8.7",
+  sm_120a: "8.7",
 } as const satisfies { readonly [T in TargetName]: string } & { readonly [other: string]: string };
 const floors: ReadonlyMap<string, string> = new Map(Object.entries(targetFloors));
+
+/** sm_89 has them, too, but was given them later. */
+const fp8Conversion = /^cvt\..*\.(e4m3x2|e5m2x2)/;
 
 /** The first that matches an opcode counts. */
 const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[] = [
@@ -36,7 +42,7 @@ const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[
   [/^mbarrier\..*(shared::cluster|\.cluster)/, "8.0"],
   [/^(red|atom)\..*\.v[248]\./, "8.1"],
   [/^cvt\..*\.satfinite\.b?f16/, "8.1"],
-  [/^cvt\..*\.(e4m3x2|e5m2x2)/, "7.8"],
+  [fp8Conversion, "7.8"],
   [/^(barrier\.cluster|mapa|griddepcontrol|mbarrier\.try_wait|stmatrix)/, "7.8"],
   [/^(add|sub|mul)\.rn\.bf16/, "7.8"],
   [/^(fma\.rn|min|max|neg|abs).*\.bf16/, "7.0"],
@@ -89,6 +95,8 @@ export function ptxVersion(
   });
   let version = parameterBytes(parameters) > 4352 ? newest(floor, "8.1") : floor;
   for (const opcode of opcodes) version = newest(version, opcodeFloor(opcode));
+  const isLate = target === "sm_89" && [...opcodes].some((opcode) => fp8Conversion.test(opcode));
+  if (isLate) return newest(version, "8.1");
   return version;
 }
 

@@ -4,14 +4,21 @@
  */
 
 /** Instructions that only some targets have. */
-export type Feature = "wgmma" | "tma" | "cluster" | "cp.async" | "mbarrier" | "tcgen05";
+export type Feature =
+  | "wgmma"
+  | "tma"
+  | "cluster"
+  | "cp.async"
+  | "mbarrier"
+  | "tcgen05"
+  | "setmaxnreg";
 
 /** A GPU architecture with its limits. */
 export interface Target {
   /** Its name, such as `"sm_90a"`. */
   readonly name: string;
-  /** The first GPU architecture with all of its general instructions: sm_80, sm_90 or sm_100. */
-  readonly architecture: 80 | 90 | 100;
+  /** The GPU architecture whose general instructions it has, as a number: 80 of sm_80, 120 of sm_120a. */
+  readonly architecture: 80 | 86 | 89 | 90 | 100 | 120;
   /** Shared memory one block may use, in bytes, dynamic opt-in included. */
   readonly sharedMemoryPerBlock: number;
   /** Bytes of shared memory of a multiprocessor. */
@@ -42,6 +49,16 @@ const hopper: Omit<Target, "name" | "architecture" | "features"> = {
   clusterSize: 8,
 };
 
+/** What consumer boards have in common. */
+const consumer: Omit<Target, "name" | "architecture" | "features" | "processors"> = {
+  sharedMemoryPerBlock: 99 * kibibyte,
+  sharedMemoryPerProcessor: 100 * kibibyte,
+  threadsPerBlock: 1024,
+  threadsPerProcessor: 1536,
+  blocksPerProcessor: 24,
+  clusterSize: 1,
+};
+
 function describe(target: Target): Target {
   return Object.freeze({ ...target, features: Object.freeze([...target.features]) });
 }
@@ -59,12 +76,29 @@ export const targets = Object.freeze({
     clusterSize: 1,
     features: ["cp.async", "mbarrier"],
   }),
+  /** Ampere for desktops: the RTX 3090, the A10, the A40 and their relatives. */
+  sm_86: describe({
+    ...consumer,
+    name: "sm_86",
+    architecture: 86,
+    blocksPerProcessor: 16,
+    processors: 82,
+    features: ["cp.async", "mbarrier"],
+  }),
+  /** Ada: the RTX 4090, the L4, the L40S and their relatives. */
+  sm_89: describe({
+    ...consumer,
+    name: "sm_89",
+    architecture: 89,
+    processors: 128,
+    features: ["cp.async", "mbarrier"],
+  }),
   /** Hopper: the H100, the H200 and their relatives. */
   sm_90a: describe({
     ...hopper,
     name: "sm_90a",
     architecture: 90,
-    features: ["cp.async", "mbarrier", "tma", "cluster", "wgmma"],
+    features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg", "wgmma"],
   }),
   /** Blackwell: the B200 and its relatives. */
   sm_100a: describe({
@@ -72,7 +106,16 @@ export const targets = Object.freeze({
     name: "sm_100a",
     architecture: 100,
     processors: 148,
-    features: ["cp.async", "mbarrier", "tma", "cluster", "tcgen05"],
+    features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg", "tcgen05"],
+  }),
+  /** Blackwell for desktops: the RTX 5090, the RTX PRO 6000 and their relatives. */
+  sm_120a: describe({
+    ...consumer,
+    name: "sm_120a",
+    architecture: 120,
+    processors: 170,
+    clusterSize: 8,
+    features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg"],
   }),
 });
 

@@ -11,7 +11,7 @@ import type { Program } from "./parts.ts";
 import { programKinds, programOf } from "./programs.ts";
 import type { ProgramKind } from "./programs.ts";
 
-export const fuzzTargets = ["sm_80", "sm_90a", "sm_100a"] as const;
+export const fuzzTargets = ["sm_80", "sm_90a", "sm_100a", "sm_89", "sm_120a"] as const;
 export type FuzzTarget = (typeof fuzzTargets)[number];
 
 export interface Subject {

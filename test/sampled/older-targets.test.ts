@@ -1,4 +1,4 @@
-/** What GPUs before Hopper do in other instructions: conversions, halves, copies, barriers, products. */
+/** What GPUs other than Hopper do in other instructions: conversions, halves, copies, barriers, products. */
 import { targets } from "../../src/targets/target.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { sample } from "./sample.ts";
@@ -32,4 +32,23 @@ sample(
     "one warp copies, all wait",
   ],
   { target: targets.sm_80 },
+);
+
+const conversions = [
+  "cast f32 f8e4m3fn",
+  "cast f32 f8e4m3fn nan",
+  "cast f32 f8e5m2 nan",
+  "cast f8e4m3fn f32",
+  "cast f8e5m2 f16",
+  "cast f32 tf32",
+];
+const others = ["binary add bf16 any", "atomic add bf16", "dot bf16 bf16 f32 64x48x64"];
+
+sample("sm_86", matrixCases(), ["cast f32 f8e4m3fn", ...others], { target: targets.sm_86 });
+sample("sm_89", matrixCases(), [...conversions, ...others], { target: targets.sm_89 });
+sample(
+  "sm_120a",
+  matrixCases(),
+  [...conversions, ...others, "copyAsync f16 overhanging", "barriers between threads"],
+  { target: targets.sm_120a },
 );

@@ -110,14 +110,17 @@ function parameterOf(variable: Variable): EntryParameter {
 /** The known GPU that runs what is written for an architecture. */
 export function targetOf({ target }: EmulatedModule, location: Location): Target {
   const number = Number(/^sm_(\d+)[a-z]?$/.exec(target)?.[1] ?? NaN);
+  if (number === 120 || number === 121) return targets.sm_120a;
   if (number >= 100 && number < 110) return targets.sm_100a;
   if (number >= 90 && number < 100) return targets.sm_90a;
+  if (number === 89) return targets.sm_89;
+  if (number === 86) return targets.sm_86;
   if (number < 90) return targets.sm_80;
   throw new TilewrightError({
     code: "TW8003",
     message: `nothing is known of a GPU ${target}`,
     location,
-    expected: "sm_103 or earlier",
+    expected: "sm_121, or sm_103 and earlier",
     found: target,
     remedy: "say with target which GPU's limits are to hold",
   });

@@ -53,8 +53,8 @@ export function boxOf(columns: number): number | undefined {
 
 /** Most stages for long rows that fit in registers: with more, results wait longer, 2 % at 65,536 columns. */
 const mostStages = 9;
-/** Shared memory of the pipeline at most. */
-const pipelineBytes = 216 * 1024;
+/** Shared memory beside the pipeline. */
+const otherBytes = 11 * 1024;
 /** Bytes of a piece, of all inputs together, and warps of a block: 16 elements of bf16 a thread. */
 const [pieceBytes, pieceWarps] = [16 * 1024, 16] as const;
 /** Columns of rows that stay in registers, at most, and the warps that hold them. */
@@ -107,13 +107,14 @@ function bitsOf(arrays: readonly RowArray[]): number {
 function configured(
   { arrays, registerBytes }: RowOp,
   [lead, column]: readonly StridedAxis[],
-  { processors }: Target,
+  { processors, sharedMemoryPerBlock }: Target,
   { columns, blocks, warps, keepsColumns }: Shape,
 ): PipelinedRowsConfiguration | undefined {
   const bits = bitsOf(arrays.filter(isElement));
   const pieces = Math.ceil((column?.extent ?? 1) / (columns * blocks));
   const kept = keepsColumns === true ? pieces * columns * bitsOf(arrays.filter(isOfColumns)) : 0;
   const held = Math.min(pieces, Math.floor((registerBytes * 8 * 32 * warps) / (columns * bits)));
+  const pipelineBytes = sharedMemoryPerBlock - otherBytes;
   const mostFitting = Math.floor((pipelineBytes * 8 - kept) / (columns * bits));
   const isAllHeld = held === pieces && pieces > mostStages / 2 && keepsColumns !== true;
   const stages = isAllHeld ? Math.min(mostFitting, Math.max(mostStages, pieces + 1)) : mostFitting;
@@ -253,6 +254,7 @@ export function chooseGridCooperativeRows(
     (blocks <= nearBlocks ? nearLookaheadBytes : lookaheadBytes) / piece,
   );
   const stages = lookahead + Math.floor(aheadBytes / piece);
+  if (stages * piece > target.sharedMemoryPerBlock - otherBytes) return undefined;
   const workers = Math.ceil(rows / iterations);
   const fixed = { rows: 1, columns, blocks, pieces: 1, held: 0, stages, workers } as const;
   return { ...fixed, warps: cooperativeWarps, lookahead };

@@ -66,8 +66,8 @@ const threads = 32 * pipelineWarps;
 /** Bytes of a thread's elements at most, as copied and as combined; and elements of a thread at most. */
 const [bytesPerThread, mostPerThread] = [128, 32] as const;
 
-/** Shared memory of the pipeline at most; threads exchange elements through the rest. */
-const pipelineBytes = 209 * 1024;
+/** Shared memory beside the pipeline: threads exchange elements through it. */
+const exchangeBytes = 18 * 1024;
 
 /** Bytes of a row of a box: as wide as a swizzle, so that threads read neighbouring segments without bank conflicts. */
 const boxBytes = 128;
@@ -96,6 +96,7 @@ export function choosePipeline(
   let each = mostPerThread;
   while (each > Math.max(1, most)) each /= 2;
   const columns = threads * each;
+  const pipelineBytes = target.sharedMemoryPerBlock - exchangeBytes;
   let pipeline: ScanPipelineShape | undefined;
   for (let stages = 3; ; stages += 1) {
     // Half of the stages wait for prefixes, the other half for loads and stores.

@@ -259,7 +259,7 @@ function phaseWord(phases: readonly Register[], position: number): Register {
 const registersPerProcessor = 65536;
 
 function setRegisters(op: Op<"set_registers">, { code, kernel, target }: EmitContext): void {
-  if (!target.features.includes("wgmma") && !target.features.includes("tcgen05")) return;
+  if (!target.features.includes("setmaxnreg")) return;
   const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
   const atStart = Math.min(255, Math.floor(registersPerProcessor / lanes / 8) * 8);
   const { count } = op.attributes;

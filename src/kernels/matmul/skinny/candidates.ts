@@ -102,12 +102,13 @@ function fillsOnce(
   return isOwn && blocks <= processors && blocks > 0.75 * processors;
 }
 
-/** Those that there are of weights, whose stored columns have whole steps. */
-function formsOf(weights: QuantizedSpec, { k }: ProductSizes): typeof forms {
+/** Those that there are of weights, whose stored columns have whole steps, with instructions that the target has. */
+function formsOf(weights: QuantizedSpec, { k }: ProductSizes, target: Target): typeof forms {
   const stored = Math.ceil(k / packedUnit) * packedUnit;
   return forms.filter((form) => {
     const { rows, columns, sliceK } = form;
     if (stored % stepDepth(weights, form) !== 0) return false;
+    if (areTogether(weights, form) && !target.features.includes("wgmma")) return false;
     return weights.dtype.bits === 4 || (rows <= mostWideRows && (sliceK === 1 || columns === 16));
   });
 }
@@ -147,7 +148,7 @@ export function skinnyCandidates(
       .filter((splitK) => width === mostColumns || fillsOnce(form, splitK, sizes, target))
       .filter((splitK) => splitK === 1 || steps / splitK >= leastSteps);
   };
-  return formsOf(weights, sizes)
+  return formsOf(weights, sizes, target)
     .filter(({ rows }) => rows <= 16 || rows < 2 * sizes.m)
     .flatMap((known) =>
       splitsOf(known).flatMap((splitK) => {
@@ -242,7 +243,7 @@ export function requireSkinny(
       location,
     );
   const { splitK } = configuration;
-  const known = formsOf(weights, sizes);
+  const known = formsOf(weights, sizes, target);
   const isKnown = known.some((form) => isOfForm(configuration, form));
   if (!isKnown || !Number.isSafeInteger(splitK) || splitK < 1 || splitK > 64)
     throw refused(

@@ -19,7 +19,7 @@ test("every function of every format and every conversion is probed", () => {
 });
 
 describe.skipIf(!hasPtxas)("the assembler (skipped where there is no ptxas)", () => {
-  const all = [targets.sm_80, targets.sm_90a];
+  const all = [targets.sm_80, targets.sm_89, targets.sm_90a, targets.sm_120a];
   test.each(all)("accepts all sequences for $name", (target) => {
     // Each target has some of its own.
     const place = all.indexOf(target);

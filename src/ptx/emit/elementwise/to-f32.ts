@@ -31,7 +31,7 @@ export function fitsF32(dtype: DType): boolean {
 
 /** The FP8 conversions of PTX. */
 export function convertsFp8({ target }: Emission): boolean {
-  return target.architecture >= 90;
+  return target.architecture >= 89;
 }
 
 type WordReader = (emission: Emission, word: Register, used: number) => Register[];

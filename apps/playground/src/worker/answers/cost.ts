@@ -24,6 +24,18 @@ const boards: { readonly [T in TargetName]: Board } = {
     tensor: { 8: 624e12, 16: 312e12, 32: 156e12 },
     fma: 19.5e12,
   },
+  sm_86: {
+    name: "RTX 3090",
+    bandwidth: 0.936e12,
+    tensor: { 8: 284e12, 16: 71e12, 32: 35.6e12 },
+    fma: 35.6e12,
+  },
+  sm_89: {
+    name: "RTX 4090",
+    bandwidth: 1.008e12,
+    tensor: { 8: 661e12, 16: 165e12, 32: 82.6e12 },
+    fma: 82.6e12,
+  },
   sm_90a: {
     name: "H200 SXM",
     bandwidth: 4.8e12,
@@ -35,6 +47,12 @@ const boards: { readonly [T in TargetName]: Board } = {
     bandwidth: 8e12,
     tensor: { 8: 4500e12, 16: 2250e12, 32: 1100e12 },
     fma: 80e12,
+  },
+  sm_120a: {
+    name: "RTX 5090",
+    bandwidth: 1.792e12,
+    tensor: { 8: 838e12, 16: 209e12, 32: 104.8e12 },
+    fma: 104.8e12,
   },
 };
 
