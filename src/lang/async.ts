@@ -86,14 +86,14 @@ function pickedRemedy(item: unknown): string | undefined {
     : undefined;
 }
 
-/** Closes the thread's open group of copies into global memory. */
+/** Closes the open group of copies into global memory: the thread's, or inside `warps` the warp's. */
 export function commitGroup(): void {
   emit("commit_group", {}, {}, captureLocation());
 }
 
 /**
- * Waits until at most `pending` of the thread's groups are unfinished; with `read`, only until their
- * shared memory may be overwritten.
+ * Waits until at most `pending` of the thread's groups, and of those of each of its warps, are unfinished; with `read`, only until
+ * their shared memory may be overwritten. Inside `warps` it waits for the warp's own groups alone.
  */
 export function waitGroup(pending = 0, options: { readonly read?: boolean } = {}): void {
   const location = captureLocation();

@@ -82,6 +82,7 @@ export interface AsyncOperation {
 interface Inheritance {
   readonly parent: Agent;
   readonly warp: number;
+  readonly groups: CopyGroups;
 }
 
 export class Agent {
@@ -106,7 +107,9 @@ export class Agent {
   readonly phases: Map<BarrierElement, number>;
   /** Barriers that warps of this thread have waited for unequally often: hardware keeps parities alone. */
   readonly unevenWaits: Set<BarrierElement>;
-  readonly groups = new CopyGroups();
+  readonly groups: CopyGroups;
+  /** Those of its warps, which go on from one time that they run on their own to the next. */
+  readonly #groupsOfWarps: CopyGroups[] = [];
   readonly products = new ProductQueue();
   /** Its own scoped allocations, by their number. */
   readonly allocated: SlotValue[] = [];
@@ -122,6 +125,7 @@ export class Agent {
     this.thread = thread;
     this.parent = parent;
     this.warp = inheritance?.warp;
+    this.groups = inheritance?.groups ?? new CopyGroups();
     this.slots =
       parent === undefined
         ? new Array<SlotValue>(machine.program.slots).fill(undefined)
@@ -189,13 +193,19 @@ export class Agent {
     // The step after this one belongs to the warps.
     const start = this.position;
     this.warps = Array.from({ length: this.machine.program.kernel.warps }, (_, warp) => {
-      const agent = new Agent(this.block, this.thread, { parent: this, warp });
+      const groups = (this.#groupsOfWarps[warp] ??= new CopyGroups());
+      const agent = new Agent(this.block, this.thread, { parent: this, warp, groups });
       agent.position = start;
       agent.slots[indexSlot] = warp;
       return agent;
     });
     this.timeline?.tick();
     for (const agent of this.warps) this.machine.ready(agent);
+  }
+
+  /** Groups of copies that it can wait for: a thread for those of its warps, too. */
+  get awaitable(): readonly CopyGroups[] {
+    return [this.groups, ...this.#groupsOfWarps];
   }
 
   warpsEnded(): boolean {

@@ -12,6 +12,7 @@ import {
   block,
   clusterRank,
   clusterSync,
+  commitGroup,
   commitShared,
   copyAsync,
   kernel,
@@ -21,6 +22,7 @@ import {
   slice,
   smem,
   union,
+  waitGroup,
   warps,
   wgmma,
   when,
@@ -230,6 +232,39 @@ function arrivalCases(): readonly MatrixCase[] {
   ];
 }
 
+function warpCopyCases(): readonly MatrixCase[] {
+  const copies = (name: string, pending: number, again: boolean) =>
+    exactCase(name, { x }, () =>
+      kernel(
+        {
+          name: "waited",
+          inputs,
+          outputs: { ...outputs, kept: tensor(f32, [4, 32, 32]) },
+          scratch: { buffers: smem(f32, [4, 32, 32]) },
+        },
+        ({ x: source, kept, out, buffers }) => {
+          buffers.store(source.load());
+          commitShared();
+          const copyRows = (): void => {
+            warps((warp) => {
+              copyAsync(buffers.at(warp), kept.at(warp));
+              commitGroup();
+            });
+          };
+          copyRows();
+          if (again) warps(commitGroup);
+          waitGroup(pending);
+          out.store(kept.load());
+          if (pending > 0) waitGroup();
+        },
+      ),
+    );
+  return [
+    copies("a thread waits for the copies of its warps", 0, false),
+    copies("a thread waits for all but one group of each of its warps", 1, true),
+  ];
+}
+
 function clusterCases(): readonly MatrixCase[] {
   return [
     exactCase("multicast along one of two axes", { x }, () =>
@@ -307,6 +342,7 @@ export function meetingCases(): readonly MatrixCase[] {
     ...bufferCases(),
     ...barrierCases(),
     ...arrivalCases(),
+    ...warpCopyCases(),
     ...clusterCases(),
     ...productCases(),
   ];

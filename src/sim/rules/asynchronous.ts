@@ -162,6 +162,7 @@ function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {
         scatter(into, elements);
         work.done = true;
         agent.ownWork.wake();
+        agent.parent?.ownWork.wake();
         return issue.origin;
       },
     });
@@ -183,7 +184,8 @@ function areDone(awaited: readonly Work[]): boolean {
 function waitGroup(op: Op<"wait_group">, code: Assembler): void {
   const { pending, read } = op.attributes;
   code.emit(op, (agent) => {
-    const awaited = agent.groups.awaited(pending, read);
+    const { awaitable } = agent;
+    const awaited = awaitable.flatMap((groups) => groups.awaited(pending, read));
     if (!areDone(awaited))
       return agent.wait(
         agent.ownWork,
@@ -194,7 +196,7 @@ function waitGroup(op: Op<"wait_group">, code: Assembler): void {
       if (reads !== undefined) agent.timeline?.finish(reads);
       if (writes !== undefined && !read) agent.timeline?.finish(writes);
     }
-    agent.groups.settle(pending, read);
+    for (const groups of awaitable) groups.settle(pending, read);
     return "switch";
   });
 }

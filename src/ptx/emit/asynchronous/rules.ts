@@ -3,8 +3,9 @@
  * hardware counts groups for each lane.
  */
 import type { asynchronousOps } from "../../../ir/ops/asynchronous.ts";
-import type { Op } from "../../../ir/node.ts";
-import { refOf } from "../../../ir/traverse.ts";
+import type { Kernel, Op, Region } from "../../../ir/node.ts";
+import { refOf, regionList, walkOps } from "../../../ir/traverse.ts";
+import { onceForEach } from "../../../support/memo.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { threadBarrier } from "../barriers.ts";
@@ -34,6 +35,28 @@ function copyAsync(op: Op<"copy_async">, context: EmitContext): void {
   else tensorCopyOut(context, op, global, shared);
 }
 
+/** The program threads whose warps commit groups of their own, which the thread waits for, too. */
+const committingThreads = onceForEach(({ threads, body }: Kernel): ReadonlySet<number> => {
+  const found = new Set<number>();
+  const search = (region: Region, running: readonly number[]): void => {
+    for (const op of region.ops) {
+      const inner = op.kind === "on_threads" ? op.attributes.threads : running;
+      for (const each of regionList(op)) {
+        search(each, inner);
+        if (op.kind !== "warps") continue;
+        walkOps(each, ({ kind }) => {
+          if (kind === "commit_group") for (const thread of running) found.add(thread);
+        });
+      }
+    }
+  };
+  search(
+    body,
+    threads.map((_, thread) => thread),
+  );
+  return found;
+});
+
 const hasAsyncProxy = ({ target }: EmitContext): boolean => target.features.includes("tma");
 
 export const asynchronousRules: EmitRules<typeof asynchronousOps> = {
@@ -50,11 +73,17 @@ export const asynchronousRules: EmitRules<typeof asynchronousOps> = {
 
   wait_group(op, context) {
     const { pending, read } = op.attributes;
+    const { code, kernel, scope, numbers } = context;
+    const known = committingThreads(kernel);
+    const ofWarps = scope.warps > 1 && scope.threads.some((thread) => known.has(thread));
     if (hasAsyncProxy(context))
-      context.code.guarded(copyingLane(context), () => {
-        context.code.emit(`cp.async.bulk.wait_group${read ? ".read" : ""}`, [integer(pending)]);
+      code.guarded(ofWarps ? numbers.leader : copyingLane(context), () => {
+        code.emit(`cp.async.bulk.wait_group${read ? ".read" : ""}`, [integer(pending)]);
       });
-    threadBarrier(context, "one lane has waited for all");
+    threadBarrier(
+      context,
+      ofWarps ? "each warp has waited for its own copies" : "one lane has waited for all",
+    );
   },
 
   proxy_fence(op, context) {
