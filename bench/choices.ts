@@ -5,7 +5,7 @@
  *   node dist/cli/main.js run bench/choices.ts
  */
 import { bf16 } from "../src/formats/dtype.ts";
-import { chooseConfiguration } from "../src/kernels/matmul/heuristics/choices.ts";
+import { chooseConfiguration } from "../src/kernels/matmul/heuristics/all-configurations.ts";
 import { problemOf } from "../src/kernels/matmul/matmul.ts";
 import { tensor, dim } from "../src/lang/index.ts";
 import { captureLocation } from "../src/support/location.ts";

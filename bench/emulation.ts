@@ -9,7 +9,7 @@ import { printPtx } from "../src/ptx/printer.ts";
 import { defaultTarget } from "../src/targets/target.ts";
 import type { Benchmark } from "./measure.ts";
 import { tileGemm } from "./tile-gemm.ts";
-import { lower } from "../src/lower/pipeline.ts";
+import { lower } from "../src/lower/stages.ts";
 
 /** From a function to text that an assembler takes: a product that is persistent, and one of a tile a block. */
 export function emissionBenchmarks(): readonly Benchmark[] {

@@ -11,7 +11,7 @@ import { dotElements } from "../src/formats/arithmetic/index.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { printKernel, printModule } from "../src/ir/printer.ts";
 import { placeKernel } from "../src/layout/plan/place.ts";
-import { runPasses } from "../src/passes/pipeline.ts";
+import { runPasses } from "../src/passes/pass-order.ts";
 import { defaultTarget } from "../src/targets/target.ts";
 import { longKernel } from "../test/support/long-kernel.ts";
 import {

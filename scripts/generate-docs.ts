@@ -1,7 +1,7 @@
 /**
  * Documentation that is derived from the source. `npm run docs` writes it, a test keeps it current.
  *
- *   docs/diagnostics.md  ◀── the registry of codes in src/support/codes
+ *   docs/diagnostics.md  ◀── the registry of codes in src/support/diagnostic-codes
  *   docs/operations.md   ◀── the op table in src/ir/ops
  *   docs/stablehlo-operations.md  ◀── the table of graph ops and the rules of the evaluator
  *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
@@ -9,8 +9,8 @@
  */
 import { renderGraphReference } from "../src/graph/reference.ts";
 import { renderOperationReference } from "../src/ir/reference.ts";
-import { codes } from "../src/support/codes/index.ts";
-import type { CodeEntry } from "../src/support/codes/entry.ts";
+import { codes } from "../src/support/diagnostic-codes/index.ts";
+import type { CodeEntry } from "../src/support/diagnostic-codes/entry.ts";
 import { drawLayouts } from "./layout-drawings.ts";
 import { formatPage } from "./results-section.ts";
 import { drawTimelines } from "./timeline-drawings.ts";
@@ -70,7 +70,7 @@ export function renderDiagnostics(): string {
     "",
     "Every mistake tilewright reports has a code that keeps its meaning for good. A report names the",
     "code, the line in your file, what was expected and found, and one remedy. This page is generated",
-    "from the registry in `src/support/codes` by `npm run docs`.",
+    "from the registry in `src/support/diagnostic-codes` by `npm run docs`.",
   ];
   return [introduction.join("\n"), ...sections].join("\n\n") + "\n";
 }

@@ -3,7 +3,7 @@
  * reading a thousand of them, and code that was joined is also a little faster before it is compiled.
  *
  *   dist/cli/main.js, dist/index.js, …         what somebody names: the package's exports, its command, its stand-ins for browsers
- *   dist/emulator/threads/node.js, …           modules that look at where they lie, that others stand in for in browsers, and those that
+ *   dist/emulator/host-workers/node.js, …           modules that look at where they lie, that others stand in for in browsers, and those that
  *                                              are started by a path
  *   dist/chunk-….js                            everything else, joined
  *
@@ -14,7 +14,7 @@ import { dirname, join, posix, relative } from "node:path";
 import { build } from "esbuild";
 import type { Plugin } from "esbuild";
 import manifest from "../package.json" with { type: "json" };
-import { codes } from "../src/support/codes/index.ts";
+import { codes } from "../src/support/diagnostic-codes/index.ts";
 import { listFiles, readText, repositoryRoot } from "../test/source-files.ts";
 import { lineMap } from "./line-maps.ts";
 import { markPure } from "./mark-pure.ts";
@@ -77,7 +77,9 @@ const remediesAlone: Plugin = {
   setup(bundler) {
     const remedies = Object.entries(codes).map(([code, { remedy }]) => [code, { remedy }]);
     const contents = `export const codes = ${JSON.stringify(Object.fromEntries(remedies))};`;
-    bundler.onLoad({ filter: /[\\/]support[\\/]codes[\\/]index\.ts$/ }, () => ({ contents }));
+    bundler.onLoad({ filter: /[\\/]support[\\/]diagnostic-codes[\\/]index\.ts$/ }, () => ({
+      contents,
+    }));
   },
 };
 

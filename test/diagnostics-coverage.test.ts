@@ -1,6 +1,6 @@
 /** Every registered diagnostic is thrown by the source, tested by name, and used nowhere unregistered. */
 import { expect, test } from "vitest";
-import { codes } from "../src/support/codes/index.ts";
+import { codes } from "../src/support/diagnostic-codes/index.ts";
 import { listFiles, readText } from "./source-files.ts";
 
 const registered = Object.keys(codes).sort();
@@ -15,7 +15,9 @@ function quotedCodes(files: readonly string[]): ReadonlyMap<string, string> {
 }
 
 const sources = listFiles("src", /\.ts$/).filter((file) => !file.endsWith(".test.ts"));
-const thrown = quotedCodes(sources.filter((file) => !file.startsWith("src/support/codes/")));
+const thrown = quotedCodes(
+  sources.filter((file) => !file.startsWith("src/support/diagnostic-codes/")),
+);
 
 /** Tests, and the tables of mistakes that one of them runs. */
 const tested = quotedCodes([
@@ -25,7 +27,7 @@ const tested = quotedCodes([
 ]);
 
 test("no code is registered twice", () => {
-  const registrations = listFiles("src/support/codes", /\.ts$/).flatMap((file) =>
+  const registrations = listFiles("src/support/diagnostic-codes", /\.ts$/).flatMap((file) =>
     [...readText(file).matchAll(/^ {2}(TW\d{4}): \{/gm)].map(([, code = ""]) => code),
   );
   const twice = registrations.filter((code, index) => registrations.indexOf(code) !== index);

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { generateDocs } from "../scripts/generate-docs.ts";
-import { codes } from "../src/support/codes/index.ts";
+import { codes } from "../src/support/diagnostic-codes/index.ts";
 import { expectGolden } from "./golden.ts";
 import { readText, repositoryRoot } from "./source-files.ts";
 

@@ -3,7 +3,7 @@
  * and programs of arrays. `npm run soak -- --work memory` and `--work programs` do the same for long, on real threads.
  */
 import { describe, expect, test, vi } from "vitest";
-import type { Answer } from "../src/emulator/threads/job.ts";
+import type { Answer } from "../src/emulator/host-workers/job.ts";
 import { Random } from "../src/support/random.ts";
 import { withHostTurns } from "./support/clocks.ts";
 import { runArrayProgram } from "./support/emulated-programs.ts";

@@ -19,7 +19,7 @@ import * as transpose from "../examples/transpose.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { printModule } from "../src/ir/printer.ts";
 import { verifyKernel } from "../src/ir/verify/index.ts";
-import { runPasses } from "../src/passes/pipeline.ts";
+import { runPasses } from "../src/passes/pass-order.ts";
 import { turns } from "../src/testing/check-kernel.ts";
 import { runKernel } from "./simulation.ts";
 import { takesAll } from "./support/sample.ts";

@@ -9,7 +9,7 @@ import { commonSubexpressions } from "../src/passes/common-subexpressions.ts";
 import { deadCode } from "../src/passes/dead-code.ts";
 import { foldConstants } from "../src/passes/fold-constants.ts";
 import { hoistInvariants } from "../src/passes/hoist-invariants.ts";
-import { runPasses } from "../src/passes/pipeline.ts";
+import { runPasses } from "../src/passes/pass-order.ts";
 import { randomKernel } from "./support/random-kernel.ts";
 import { takesAll } from "./support/sample.ts";
 

@@ -10,7 +10,7 @@ import { parseModule } from "../src/ir/parser/parser.ts";
 import type { Kernel } from "../src/ir/node.ts";
 import { printKernel } from "../src/ir/printer.ts";
 import { attention, layerNorm, matmul, reduce, softmax } from "../src/kernels/index.ts";
-import { lower } from "../src/lower/pipeline.ts";
+import { lower } from "../src/lower/stages.ts";
 import { freezePlan } from "../src/ptx/plan-json.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { targets } from "../src/targets/target.ts";

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { bf16, dim, f16, f32, i4, targets } from "tilewright";
 import * as library from "tilewright/kernels";
 import type { KernelDefinition, Target } from "tilewright";
-import { lower } from "../src/lower/pipeline.ts";
+import { lower } from "../src/lower/stages.ts";
 import type { PtxModule } from "../src/ptx/module.ts";
 import { combineModules, hasPtxas } from "./ptxas.ts";
 import { assemble } from "./support/accepted-assembly.ts";

@@ -10,7 +10,7 @@ import { commonSubexpressions } from "../src/passes/common-subexpressions.ts";
 import { deadCode } from "../src/passes/dead-code.ts";
 import { foldConstants } from "../src/passes/fold-constants.ts";
 import { hoistInvariants } from "../src/passes/hoist-invariants.ts";
-import { runPasses } from "../src/passes/pipeline.ts";
+import { runPasses } from "../src/passes/pass-order.ts";
 import { simulate } from "../src/sim/index.ts";
 import { Random } from "../src/support/random.ts";
 import { columns } from "./support/random-accesses.ts";

@@ -30,7 +30,7 @@ import {
 } from "tilewright";
 import type { KernelDefinition, Ref, Scalar } from "tilewright";
 import { printModule } from "../src/ir/printer.ts";
-import { lower, place } from "../src/lower/pipeline.ts";
+import { lower, place } from "../src/lower/stages.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { describeAssembly, hasPtxas } from "./ptxas.ts";
 

@@ -21,7 +21,7 @@ import {
 } from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { printModule } from "../src/ir/printer.ts";
-import { place } from "../src/lower/pipeline.ts";
+import { place } from "../src/lower/stages.ts";
 import { targets } from "../src/targets/target.ts";
 import { readText } from "./source-files.ts";
 import { rejectsBroken } from "./support/broken-placed.ts";

@@ -12,7 +12,7 @@ import { verifyKernel } from "../src/ir/verify/index.ts";
 import { allocate } from "../src/layout/plan/allocate.ts";
 import { guardBounds } from "../src/lower/guard-bounds.ts";
 import { assignTensorMaps } from "../src/lower/tensor-maps.ts";
-import { place } from "../src/lower/pipeline.ts";
+import { place } from "../src/lower/stages.ts";
 import { verifyPlaced } from "../src/lower/verify/index.ts";
 import { SimulatorBackend } from "../src/runtime/simulator-backend.ts";
 import { Device } from "../src/device/device.ts";

@@ -21,7 +21,7 @@ import {
   zeros,
 } from "tilewright";
 import type { HostArray, KernelDefinition, KernelProfile } from "tilewright";
-import { lower } from "../src/lower/pipeline.ts";
+import { lower } from "../src/lower/stages.ts";
 import { profiledKernel } from "../src/passes/profile-marks.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { targets } from "../src/targets/target.ts";

@@ -30,7 +30,7 @@ import {
   zeros,
 } from "tilewright";
 import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore } from "tilewright";
-import { lower } from "../src/lower/pipeline.ts";
+import { lower } from "../src/lower/stages.ts";
 import { profiledKernel } from "../src/passes/profile-marks.ts";
 import { targets } from "../src/targets/target.ts";
 import { rejectsBroken } from "./support/broken-placed.ts";

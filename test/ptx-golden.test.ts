@@ -19,7 +19,7 @@ import { assemble } from "./support/accepted-assembly.ts";
 import { assemblyRecord } from "./support/assembly-record.ts";
 import { repositoryRoot } from "./source-files.ts";
 import { takesAll } from "./support/sample.ts";
-import { lower } from "../src/lower/pipeline.ts";
+import { lower } from "../src/lower/stages.ts";
 
 /** By target and kernel: what is recorded is also assembled. */
 const compiled = new Map<Target, Map<KernelDefinition, PtxModule>>();

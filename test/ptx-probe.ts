@@ -6,7 +6,7 @@
  *   words     as many elements a lane as make whole words of every format, packed in memory
  */
 import type { DType } from "../src/formats/dtype.ts";
-import { Code, SourceFiles } from "../src/ptx/code.ts";
+import { Code, SourceFiles } from "../src/ptx/function-builder.ts";
 import type { Emission } from "../src/ptx/emit/elementwise/emission.ts";
 import { elementClass, slotsOf, wordClass } from "../src/ptx/emit/values.ts";
 import type { PtxFunction, PtxModule, Register, Variable } from "../src/ptx/module.ts";

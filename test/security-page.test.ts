@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import { codes } from "../src/support/codes/index.ts";
+import { codes } from "../src/support/diagnostic-codes/index.ts";
 import { readText, repositoryRoot } from "./source-files.ts";
 
 const page = readText("SECURITY.md");

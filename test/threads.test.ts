@@ -11,8 +11,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type * as Emulator from "../src/emulator/index.ts";
 import type * as Parser from "../src/ptx/parser/index.ts";
-import type { ThreadHost } from "../src/emulator/threads/worker-pool.ts";
-import type { Answer } from "../src/emulator/threads/job.ts";
+import type { ThreadHost } from "../src/emulator/host-workers/worker-pool.ts";
+import type { Answer } from "../src/emulator/host-workers/job.ts";
 import { buildPackage } from "./build-package.ts";
 import { poolOf, dividedLaunches, recordLaunch } from "./support/divided-launches.ts";
 import { takesAll } from "./support/sample.ts";
@@ -30,7 +30,7 @@ beforeAll(async () => {
   await buildPackage(folder, ["src/emulator/index.ts", "src/ptx/parser/index.ts"]);
   emulator = await built("index.js");
   parser = await built("../ptx/parser/index.js");
-  host = await built("threads/node.js");
+  host = await built("host-workers/node.js");
 });
 
 afterAll(() => {

@@ -11,7 +11,7 @@ import type { Tile } from "tilewright";
 import { mathBounds } from "../../src/ptx/math/index.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { targets } from "../../src/targets/target.ts";
-import { lower } from "../../src/lower/pipeline.ts";
+import { lower } from "../../src/lower/stages.ts";
 
 /** Operands of a launch. */
 const run = 1 << 26;

@@ -20,7 +20,7 @@ import { readTrees, sumOf } from "../../src/kernels/matmul/cost/learned/trees.ts
 import type { Trees } from "../../src/kernels/matmul/cost/learned/trees.ts";
 import { problemOf } from "../../src/kernels/matmul/matmul.ts";
 import { tiledModel } from "../../src/kernels/matmul/cost/model.ts";
-import { recipeOf } from "../../src/kernels/matmul/recipe.ts";
+import { recipeOf } from "../../src/kernels/matmul/f32-emulation.ts";
 import { tensor, dim } from "../../src/lang/index.ts";
 import { captureLocation } from "../../src/support/location.ts";
 import { targets } from "../../src/targets/target.ts";

@@ -4,9 +4,9 @@
  *   device    opens ─ jobs ─ ends │ opens ─ jobs ─ ends │ …
  *   thread    ──────────────────────────────────────────▶
  */
-import type { Port, PortEvents } from "../../src/emulator/threads/helper.ts";
-import { openPort } from "../../src/emulator/threads/node.ts";
-import type { ThreadHost } from "../../src/emulator/threads/worker-pool.ts";
+import type { Port, PortEvents } from "../../src/emulator/host-workers/helper.ts";
+import { openPort } from "../../src/emulator/host-workers/node.ts";
+import type { ThreadHost } from "../../src/emulator/host-workers/worker-pool.ts";
 
 interface Thread {
   readonly port: Port;

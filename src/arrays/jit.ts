@@ -8,7 +8,7 @@ import { requireRunLimits } from "../support/run-limits.ts";
 import { LruCache } from "../support/lru-cache.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import { derivativesPass } from "../graph/passes/derivatives.ts";
-import { runPasses } from "../graph/passes/pipeline.ts";
+import { runPasses } from "../graph/passes/pass-order.ts";
 import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { graphValue } from "../graph/ops/node.ts";

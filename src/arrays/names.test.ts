@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { opsWithin } from "../graph/ops/traverse.ts";
 import { moduleOf } from "../graph/ops/node.ts";
 import { derivativesPass } from "../graph/passes/derivatives.ts";
-import { runPasses } from "../graph/passes/pipeline.ts";
+import { runPasses } from "../graph/passes/pass-order.ts";
 import {
   add,
   array,

@@ -11,7 +11,7 @@
  */
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
-import type { Tensor } from "../graph/evaluate/datum.ts";
+import type { Tensor } from "../graph/evaluate/value.ts";
 import type { GraphRegion } from "../graph/ops/node.ts";
 import type { Replay } from "../graph/plan/replay.ts";
 import { runEach } from "../support/run-all.ts";

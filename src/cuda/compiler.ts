@@ -14,7 +14,7 @@ import type { Kernel } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { interfaceData, interfaceOf, requireCodeFor } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
-import type { NotedExecutable } from "../lower/pipeline.ts";
+import type { NotedExecutable } from "../lower/stages.ts";
 import type { LaunchPlan } from "../ptx/executable.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { printPtx } from "../ptx/printer.ts";

@@ -6,7 +6,7 @@ import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import { tensor, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
 import { multiplySizes } from "../ir/size.ts";
 import type { LaunchParameter, MessageSite, TensorMapPlan } from "../ptx/executable.ts";
-import { ringHeaderWords } from "../ptx/messages.ts";
+import { ringHeaderWords } from "../ptx/print-ring.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { readAddress } from "./driver.ts";
 import type { FakeKernel, FakeLaunch } from "../../test/support/fake-driver/driver.ts";

@@ -9,7 +9,7 @@
  */
 import type { DimensionValues } from "../ir/size.ts";
 import type { LaunchPlan } from "../ptx/executable.ts";
-import { readMessages } from "../ptx/messages.ts";
+import { readMessages } from "../ptx/print-ring.ts";
 import { runEach } from "../support/run-all.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import type { CudaContext } from "./context.ts";

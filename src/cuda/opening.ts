@@ -2,7 +2,7 @@
  * What opening a GPU takes beyond the driver: a back end with its context, its memory and the cache of compiled kernels, and the
  * compiler's warm-up. It is most of this folder, and is loaded while the driver starts.
  */
-import { lowerWithNotes } from "../lower/pipeline.ts";
+import { lowerWithNotes } from "../lower/stages.ts";
 import { CudaBackend } from "./backend.ts";
 import type { CudaOptions } from "./backend.ts";
 import { compilerFingerprint } from "./cache/fingerprint.ts";

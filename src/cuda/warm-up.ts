@@ -31,7 +31,7 @@ import {
   warpSpecialized,
   wgmma,
 } from "../lang/index.ts";
-import { loweringWithNotes } from "../lower/pipeline.ts";
+import { loweringWithNotes } from "../lower/stages.ts";
 import { freezePlan, revivePlan } from "../ptx/plan-json.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { defaultTarget } from "../targets/target.ts";

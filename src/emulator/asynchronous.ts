@@ -8,10 +8,10 @@
  * An operation relies on what its issuer knew at the time; reads and writes are steps of agents of their
  * own, which nobody knows of before the operation is awaited.
  */
-import { Clock } from "../order/clock.ts";
-import { completion, Knowledge } from "../order/knowledge.ts";
-import type { Epoch } from "../order/knowledge.ts";
-import { AsyncAgents } from "../order/async-agents.ts";
+import { Clock } from "../happens-before/clock.ts";
+import { completion, Knowledge } from "../happens-before/knowledge.ts";
+import type { Epoch } from "../happens-before/knowledge.ts";
+import { AsyncAgents } from "../happens-before/async-agents.ts";
 import { mapOrderOf } from "./checks/tensor-map-order.ts";
 import type {
   Collective,

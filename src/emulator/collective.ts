@@ -18,7 +18,7 @@
  * handed to `machine.schedule`.
  */
 import type { Instruction, Operand } from "../ptx/module.ts";
-import type { Epoch, Knowledge, Timeline } from "../order/knowledge.ts";
+import type { Epoch, Knowledge, Timeline } from "../happens-before/knowledge.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import type { Random } from "../support/random.ts";

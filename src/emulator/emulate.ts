@@ -7,7 +7,7 @@ import { prepare } from "./prepare.ts";
 import { Grid } from "./machine/grid.ts";
 import type { Launch } from "./machine/launch.ts";
 import type { EmulatedMemory } from "./memory.ts";
-import type { WorkerPool, Whole } from "./threads/worker-pool.ts";
+import type { WorkerPool, Whole } from "./host-workers/worker-pool.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "./types.ts";
 
 /** What was found before the kernel stopped may well be why it did. */

@@ -6,8 +6,8 @@
 export { emulate, emulateWith } from "./emulate.ts";
 export { EmulatedMemory } from "./memory.ts";
 export type { Allocation } from "./memory.ts";
-export { WorkerPool } from "./threads/worker-pool.ts";
-export type { WorkerPoolOptions } from "./threads/worker-pool.ts";
+export { WorkerPool } from "./host-workers/worker-pool.ts";
+export type { WorkerPoolOptions } from "./host-workers/worker-pool.ts";
 export type {
   EmulatedLaunch,
   EmulationCounters,

@@ -20,7 +20,7 @@
  *   (TW8005), and nothing that happens later can fail for want of room.
  * - A launch sees the views and the allocations of the moment when memory was lent to it, from its first instruction to its
  *   last. What else a program allocates meanwhile cannot make a wild access hit something, nor change a report.
- * - Threads never see this memory. They work on a copy of all of it (`threads/shared-memory.ts`), which is copied back as a
+ * - Threads never see this memory. They work on a copy of all of it (`host-workers/shared-memory.ts`), which is copied back as a
  *   whole or not at all.
  * - A place is free again once nothing that was issued before can touch it: devices queue `free` behind their launches, and
  *   the emulator of PTX refuses it while one runs (TW8006). Memory itself refuses it too.

@@ -11,7 +11,7 @@ import type { DType } from "../formats/dtype.ts";
 import type { BufferPlan } from "../ptx/executable.ts";
 import type { Variable } from "../ptx/module.ts";
 import { elementAtByte, parseSharedLayout } from "../layout/algebra/shared-layout.ts";
-import { blockCoordinates } from "../ptx/messages.ts";
+import { blockCoordinates } from "../ptx/print-ring.ts";
 import { globalBase } from "./addresses.ts";
 import type { Allocation, Heap } from "./memory.ts";
 import { variableBytes } from "./program/symbols.ts";

@@ -18,7 +18,7 @@ import type { Program } from "./program/program.ts";
 import { functionAddress } from "./program/resolver.ts";
 import { variableBytes } from "./program/symbols.ts";
 import { initialBytes } from "./program/variables.ts";
-import type { Marks } from "./threads/touched-bytes.ts";
+import type { Marks } from "./host-workers/touched-bytes.ts";
 import type { EmulatedLaunch, EmulatorOptions } from "./types.ts";
 
 /** Modules whose programs are kept: they are compiled JavaScript, of which an engine holds only so much. */

@@ -21,7 +21,7 @@ import { smem } from "./arguments.ts";
 import { axisFromEnd, axisOption, requireAxisOptions } from "./axes.ts";
 import { scoped } from "./control.ts";
 import { concatenate, full, iota } from "./create.ts";
-import type { TileIndex } from "./picked-ref.ts";
+import type { TileIndex } from "./gathered-ref.ts";
 import type { Ref } from "./ref.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { threadIndex } from "./sync.ts";

@@ -14,7 +14,7 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator } from "./accumulator.ts";
-import { PickedRef } from "./picked-ref.ts";
+import { PickedRef } from "./gathered-ref.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
 import { barrierOperands } from "./sync.ts";

@@ -14,8 +14,8 @@ import { broadcastValue } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import { Scalar } from "./elementwise.ts";
 import { isSize, sizeValue } from "./sizes.ts";
-import { finiteCorrections, splitTerms, splitTile, summedDepth } from "./split.ts";
-import type { SplitPrecision } from "./split.ts";
+import { finiteCorrections, splitTerms, splitTile, summedDepth } from "./split-precision.ts";
+import type { SplitPrecision } from "./split-precision.ts";
 import { Tile } from "./tile.ts";
 import type { AxisOption } from "./tile.ts";
 import { activeTrace, emitOrigin, emitValue, originOf } from "./trace.ts";
@@ -124,7 +124,7 @@ export interface DotOptions<R extends DTypeName> {
   readonly accumulator?: Tile<R>;
   /**
    * How f32 is multiplied, for f32 alone and always said: exactly as f32, rounded to tf32 first, or as several products of
-   * parts of the operands (`split.ts`).
+   * parts of the operands (`split-precision.ts`).
    */
   readonly precision?: "ieee" | SplitPrecision;
   /** The format of the sums: f32, of integers i32, of f64 f64 unless told otherwise. */

@@ -50,8 +50,8 @@ export type { CopyOptions, ProductOptions } from "./async.ts";
 export { loop, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
 export type { CarryingLoop, LoopBounds } from "./control.ts";
 export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";
-export { splitTerms, splitTile, finiteCorrections } from "./split.ts";
-export type { SplitPrecision } from "./split.ts";
+export { splitTerms, splitTile, finiteCorrections } from "./split-precision.ts";
+export type { SplitPrecision } from "./split-precision.ts";
 export type { DotDType, DotOptions } from "./create.ts";
 export { assert, debugBreak, debugPrint } from "./debug.ts";
 export { profile } from "./profile.ts";
@@ -61,7 +61,7 @@ export { inlinePtx } from "./inline-ptx.ts";
 export type { InlineElements, InlineLanes, InlineResults, InlineTile } from "./inline-ptx.ts";
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";
-export type { PickedRef, TileIndex } from "./picked-ref.ts";
+export type { PickedRef, TileIndex } from "./gathered-ref.ts";
 export {
   pipeline,
   ring,

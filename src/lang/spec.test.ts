@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { testMistakes, trace, wrong } from "../../test/language.ts";
 import type { Mistake } from "../../test/language.ts";
 import { listFiles, readText } from "../../test/source-files.ts";
-import { languageCodes } from "../support/codes/language.ts";
-import { pipelineCodes } from "../support/codes/pipelines.ts";
+import { languageCodes } from "../support/diagnostic-codes/language.ts";
+import { pipelineCodes } from "../support/diagnostic-codes/pipelines.ts";
 import { bf16, f32, i32, i64, i8 } from "../formats/dtype.ts";
 import {
   accumulator,

@@ -21,7 +21,7 @@ import type { Location } from "../support/location.ts";
 import { isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { isTile } from "./elementwise.ts";
-import type { IndexedAxis } from "./picked-ref.ts";
+import type { IndexedAxis } from "./gathered-ref.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Scalar } from "./elementwise.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";

@@ -11,9 +11,9 @@ import type { Target, TargetName } from "../targets/target.ts";
 import { manifestOf } from "../ptx/compiled-kernel.ts";
 import type { CompiledManifest } from "../ptx/compiled-kernel.ts";
 import type { Executable } from "../ptx/executable.ts";
-import { portableExecutable } from "../ptx/portable.ts";
+import { portableExecutable } from "../ptx/relative-source-paths.ts";
 import { printPtx } from "../ptx/printer.ts";
-import { lower } from "./pipeline.ts";
+import { lower } from "./stages.ts";
 
 /** Compiles a kernel as it was traced, for other machines. */
 export function compileForFiles(kernel: Kernel, target: Target): Executable {

@@ -9,8 +9,8 @@
  * A copy that was to be made by `cp.async` becomes loads and stores where its two sides cannot move the same elements at once.
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
-import { factsOf } from "../ir/facts/index.ts";
-import type { Facts } from "../ir/facts/index.ts";
+import { factsOf } from "../ir/range-analysis/index.ts";
+import type { Facts } from "../ir/range-analysis/index.ts";
 import {
   changeBody,
   changeEachOp,

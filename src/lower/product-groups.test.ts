@@ -14,7 +14,7 @@ import {
 } from "../lang/index.ts";
 import type { Accumulator, Ref } from "../lang/index.ts";
 import { targets } from "../targets/target.ts";
-import { place } from "./pipeline.ts";
+import { place } from "./stages.ts";
 
 const { bf16, f32 } = dtypes;
 

@@ -1,6 +1,6 @@
 /** The first stage, apart from the others: a simulation loads neither placement nor PTX. */
 import type { Kernel } from "../ir/node.ts";
-import { runPasses } from "../passes/pipeline.ts";
+import { runPasses } from "../passes/pass-order.ts";
 import { withoutMarks } from "../passes/profile-marks.ts";
 
 export interface SimplifyOptions {

@@ -25,7 +25,7 @@ import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { targets } from "../targets/target.ts";
-import { lower, place } from "./pipeline.ts";
+import { lower, place } from "./stages.ts";
 
 const placed = ({ kernel: traced }: KernelDefinition, target: keyof typeof targets = "sm_90a") =>
   place(traced, targets[target]).kernel;

@@ -37,7 +37,7 @@ import type { LaunchPlan } from "./executable.ts";
 import { belongTogether } from "./manifest-check.ts";
 import { isKernelData } from "./plan-check.ts";
 import { freezePlan, revivePlan } from "./plan-json.ts";
-import { portablePosition } from "./portable.ts";
+import { portablePosition } from "./relative-source-paths.ts";
 
 /** PTX as text, or a cubin. */
 export type CompiledCode = string | Uint8Array;

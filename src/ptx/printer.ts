@@ -2,8 +2,8 @@
  * The one place that makes PTX text. Registers are declared by type and in order in the innermost block
  * that holds all their uses; a `.loc` is printed where the position changes.
  */
-import { registerDeclarations, registerHomes } from "./registers.ts";
-import type { Homes } from "./registers.ts";
+import { registerDeclarations, registerHomes } from "./register-declarations.ts";
+import type { Homes } from "./register-declarations.ts";
 import type {
   CallPrototype,
   FunctionDirective,

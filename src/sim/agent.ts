@@ -14,9 +14,9 @@ import type { Grid } from "./grid.ts";
 import type { Memory } from "./memory.ts";
 import type { Findings, Statistics } from "./reports.ts";
 import type { AnyOp, Kernel } from "../ir/node.ts";
-import type { Access, AccessMode, Origin, Place } from "../order/access.ts";
-import { Knowledge, Timeline } from "../order/knowledge.ts";
-import { AsyncAgents } from "../order/async-agents.ts";
+import type { Access, AccessMode, Origin, Place } from "../happens-before/access.ts";
+import { Knowledge, Timeline } from "../happens-before/knowledge.ts";
+import { AsyncAgents } from "../happens-before/async-agents.ts";
 import type { SlotValue } from "./values.ts";
 import { WaitList } from "./wait-queue.ts";
 

@@ -8,8 +8,8 @@
  *                  │ checked here                   ▲ blocked until done
  *   operation      └─ ─ ─ ─ ─ ─ data moves here ────┘
  */
-import type { Epoch } from "../order/knowledge.ts";
-import type { Origin } from "../order/access.ts";
+import type { Epoch } from "../happens-before/knowledge.ts";
+import type { Origin } from "../happens-before/access.ts";
 
 /** An operation as its issuer waits for it. */
 export interface Work {

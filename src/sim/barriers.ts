@@ -1,7 +1,7 @@
 /** Arrays of mbarriers as they lie in the shared memory of a block. */
 import type { Op } from "../ir/node.ts";
-import { BarrierState } from "../order/barrier.ts";
-import { ShadowMemory } from "../order/shadow.ts";
+import { BarrierState } from "../happens-before/barrier.ts";
+import { ShadowMemory } from "../happens-before/shadow.ts";
 import type { Owner } from "./allocation.ts";
 import { WaitList } from "./wait-queue.ts";
 

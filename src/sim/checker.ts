@@ -15,9 +15,9 @@ import {
   reportUnawaited,
 } from "./race-messages.ts";
 import type { Memory } from "./memory.ts";
-import type { Access, AccessMode, Origin } from "../order/access.ts";
-import type { Epoch, Knowledge } from "../order/knowledge.ts";
-import type { ShadowCursor, ShadowMemory } from "../order/shadow.ts";
+import type { Access, AccessMode, Origin } from "../happens-before/access.ts";
+import type { Epoch, Knowledge } from "../happens-before/knowledge.ts";
+import type { ShadowCursor, ShadowMemory } from "../happens-before/shadow.ts";
 import type { Findings } from "./reports.ts";
 import { inMemoryOrder, isView, visitRuns } from "./view.ts";
 import type { View } from "./view.ts";

@@ -12,8 +12,8 @@ import type { Agent } from "./agent.ts";
 import { arrivalNotes, arrivalsAwaited } from "./possible-arrivals.ts";
 import type { AwaitedArrival } from "./possible-arrivals.ts";
 import type { Machine } from "./machine.ts";
-import { placeText } from "../order/access.ts";
-import type { Origin } from "../order/access.ts";
+import { placeText } from "../happens-before/access.ts";
+import type { Origin } from "../happens-before/access.ts";
 
 /** More waits than this make a report longer, not clearer. */
 const shownWaits = 12;

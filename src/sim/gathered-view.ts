@@ -15,7 +15,7 @@ import type { AnyOp, Op } from "../ir/node.ts";
 import { gatheredShape, repetitionsOf } from "../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../ir/indexed.ts";
 import { opName } from "../ir/op-names.ts";
-import { placeText } from "../order/access.ts";
+import { placeText } from "../happens-before/access.ts";
 import type { Agent } from "./agent.ts";
 import type { Assembler } from "./program.ts";
 import { listedElements, sharesPlaces } from "./aliased-elements.ts";

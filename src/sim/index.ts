@@ -2,7 +2,7 @@
  * The tile simulator: what a kernel means, and what is wrong with it.
  *
  *   kernel ──▶ linear code a region ──▶ program threads, a program counter each, in the order of a schedule
- *                                       every access against the shadow memory of `src/order`
+ *                                       every access against the shadow memory of `src/happens-before`
  */
 export { simulate } from "./simulate.ts";
 export type {

@@ -13,7 +13,7 @@ import { allocateElements, elementConstructors } from "../formats/dtype.ts";
 import type { DType, DTypeName, Elements } from "../formats/dtype.ts";
 import type { Location } from "../support/location.ts";
 import type { Owner } from "./allocation.ts";
-import { ShadowMemory } from "../order/shadow.ts";
+import { ShadowMemory } from "../happens-before/shadow.ts";
 import { isFullyValid, product, visitRuns } from "./view.ts";
 import type { View } from "./view.ts";
 

@@ -10,8 +10,8 @@ import { formatArray, fromElements } from "../formats/hostarray.ts";
 import { readElement } from "../formats/values.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { placeText } from "../order/access.ts";
-import type { Place } from "../order/access.ts";
+import { placeText } from "../happens-before/access.ts";
+import type { Place } from "../happens-before/access.ts";
 
 /** A value as printed: numbers by themselves, tiles with their shape. */
 export function valueText(dtype: DType, shape: readonly number[], elements: Elements): string {

@@ -5,10 +5,10 @@ import { formatPosition } from "../support/location.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
 import type { BarrierArray, BarrierElement } from "./barriers.ts";
 import type { Memory } from "./memory.ts";
-import { placeText } from "../order/access.ts";
-import type { Access, Origin } from "../order/access.ts";
-import type { Leftovers, Overrun } from "../order/barrier.ts";
-import type { Conflict } from "../order/shadow.ts";
+import { placeText } from "../happens-before/access.ts";
+import type { Access, Origin } from "../happens-before/access.ts";
+import type { Leftovers, Overrun } from "../happens-before/barrier.ts";
+import type { Conflict } from "../happens-before/shadow.ts";
 import type { Findings } from "./reports.ts";
 
 type Race = Extract<Conflict, { kind: "race" }>;

@@ -1,7 +1,7 @@
 /** Counters in global memory that the whole grid shares. */
 import { rowMajorStrides } from "../formats/shape.ts";
 import type { Op } from "../ir/node.ts";
-import { SemaphoreState } from "../order/semaphore.ts";
+import { SemaphoreState } from "../happens-before/semaphore.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import type { Findings } from "./reports.ts";

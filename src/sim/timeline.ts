@@ -9,7 +9,7 @@
  * of their own. A long run is recorded up to a number of spans, and `complete` says whether that was all of it.
  */
 import type { AnyOp } from "../ir/node.ts";
-import type { Origin, Place } from "../order/access.ts";
+import type { Origin, Place } from "../happens-before/access.ts";
 import type { Agent, Outcome, Site } from "./agent.ts";
 
 export interface Span {

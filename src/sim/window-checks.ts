@@ -2,7 +2,7 @@
 import type { AnyOp } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { Agent } from "./agent.ts";
-import { placeText } from "../order/access.ts";
+import { placeText } from "../happens-before/access.ts";
 import type { View } from "./view.ts";
 
 /** Stops the run where the view has an index that is not there, or leaves shared memory. */

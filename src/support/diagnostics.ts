@@ -12,7 +12,7 @@
  * Codes are registered in `codes/`, a file an area, with cause, example and remedy; the reference in
  * docs/diagnostics.md is generated from that registry.
  */
-import { codes } from "./codes/index.ts";
+import { codes } from "./diagnostic-codes/index.ts";
 import { captureLocation, formatPlace, reportDepth, userFrames } from "./location.ts";
 import type { Location, Position } from "./location.ts";
 

@@ -17,7 +17,7 @@ export type { TuneOptions, TuneProgress } from "./options.ts";
 export { powerOfTwo } from "./buckets.ts";
 export { TuneReport } from "./report.ts";
 export type { CaseReport } from "./report.ts";
-export type { Verdict } from "./verdict.ts";
+export type { Verdict } from "./majority-reference.ts";
 export { tunable } from "./tunable.ts";
 export type { ChoiceLists, ChoiceOf, TunableSpec } from "./tunable.ts";
 export { tune } from "./tune.ts";

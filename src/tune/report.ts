@@ -9,7 +9,7 @@
  */
 import { isMeasured, isRejected } from "../device/tuning/line.ts";
 import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";
-import type { Verdict } from "./verdict.ts";
+import type { Verdict } from "./majority-reference.ts";
 
 /** What `tune` found for one case. */
 export interface CaseReport {

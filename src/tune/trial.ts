@@ -24,8 +24,8 @@ import type { Candidate } from "./candidate.ts";
 import { reasonOf } from "./candidate.ts";
 import { differenceOf, poison } from "./check.ts";
 import type { TuneSettings } from "./options.ts";
-import { byReference, byTrusted, verdictOf } from "./verdict.ts";
-import type { Group, Verdict } from "./verdict.ts";
+import { byReference, byTrusted, verdictOf } from "./majority-reference.ts";
+import type { Group, Verdict } from "./majority-reference.ts";
 
 /** What came of trying a candidate. */
 export type Outcome =

@@ -26,7 +26,7 @@ import { TuneReport } from "./report.ts";
 import type { CaseReport } from "./report.ts";
 import { Trial } from "./trial.ts";
 import type { Outcome } from "./trial.ts";
-import type { Verdict } from "./verdict.ts";
+import type { Verdict } from "./majority-reference.ts";
 
 /** Tunes an operation for each case; without a GPU choices are ranked by a model. */
 export async function tune(

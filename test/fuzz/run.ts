@@ -13,7 +13,7 @@ import type { Kernel, KernelParameter } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
 import type { DimensionValues, Size } from "../../src/ir/size.ts";
 import { walkOps } from "../../src/ir/traverse.ts";
-import { place } from "../../src/lower/pipeline.ts";
+import { place } from "../../src/lower/stages.ts";
 import { simplify } from "../../src/lower/simplify.ts";
 import { CompiledKernel } from "../../src/ptx/compiled-kernel.ts";
 import { emitKernel } from "../../src/ptx/emit/kernel.ts";

@@ -7,7 +7,7 @@ import { parsePtx } from "../../src/ptx/parser/index.ts";
 import { parseModule } from "../../src/ir/parser/parser.ts";
 import { printKernel } from "../../src/ir/printer.ts";
 import { verifyKernel } from "../../src/ir/verify/index.ts";
-import { lower } from "../../src/lower/pipeline.ts";
+import { lower } from "../../src/lower/stages.ts";
 import type { Executable } from "../../src/ptx/executable.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";

@@ -5,7 +5,7 @@
  */
 import { evaluate, tensor } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
-import { runPasses } from "../../src/graph/passes/pipeline.ts";
+import { runPasses } from "../../src/graph/passes/pass-order.ts";
 import { compilePlan } from "../../src/graph/plan/compile.ts";
 import { Program } from "../../src/graph/plan/program.ts";
 import { parseGraph, printGraph } from "../../src/graph/text/index.ts";

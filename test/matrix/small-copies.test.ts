@@ -1,6 +1,6 @@
 /** Elements of 4 bits travel by TMA where their windows are whole bytes, and arrive as they were. */
 import { expect, test } from "vitest";
-import { lower } from "../../src/lower/pipeline.ts";
+import { lower } from "../../src/lower/stages.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { open } from "../../src/runtime/open.ts";
 import { targets } from "../../src/targets/target.ts";

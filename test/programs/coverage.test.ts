@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { collectiveRules } from "../../src/emulator/collective-rules.ts";
 import { parsePtx } from "../../src/ptx/parser/index.ts";
-import { laneRoots } from "../../src/emulator/lane/index.ts";
+import { laneRoots } from "../../src/emulator/thread-instructions/index.ts";
 import { loadProgram } from "../../src/emulator/program/load.ts";
 import { warpRoots } from "../../src/emulator/program/compile.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";

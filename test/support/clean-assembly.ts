@@ -1,6 +1,6 @@
 /** What the assembler tells of the kernels of an operation where they are not as fast as they were written to be. */
 import type { Kernel } from "../../src/ir/node.ts";
-import { lower } from "../../src/lower/pipeline.ts";
+import { lower } from "../../src/lower/stages.ts";
 import { renewedFactorNotes } from "../../src/ptx/notes/renewed-factors.ts";
 import { targets } from "../../src/targets/target.ts";
 import { describeAssembly, disassemble, hasDisassembler, textWithoutLines } from "../ptxas.ts";

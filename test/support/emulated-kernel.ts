@@ -11,12 +11,12 @@ import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
 import type { Executable, LaunchParameter } from "../../src/ptx/executable.ts";
-import { readMessages, ringHeader } from "../../src/ptx/messages.ts";
+import { readMessages, ringHeader } from "../../src/ptx/print-ring.ts";
 import type { PtxModule } from "../../src/ptx/module.ts";
 import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { targets } from "../../src/targets/target.ts";
 import type { Target } from "../../src/targets/target.ts";
-import { lower } from "../../src/lower/pipeline.ts";
+import { lower } from "../../src/lower/stages.ts";
 
 export interface EmulatedRun {
   readonly executable: Executable;

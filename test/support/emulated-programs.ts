@@ -9,7 +9,7 @@
  */
 import * as T from "tilewright/arrays";
 import { Device } from "../../src/device/device.ts";
-import type { ThreadHost } from "../../src/emulator/threads/worker-pool.ts";
+import type { ThreadHost } from "../../src/emulator/host-workers/worker-pool.ts";
 import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
 import { Random } from "../../src/support/random.ts";
 

@@ -10,7 +10,7 @@
  * `ex2.approx`, whose error stays in the result, gives the nearest one.
  */
 import { fusedMultiplyAdd } from "../../src/formats/arithmetic/fused.ts";
-import { Code, SourceFiles } from "../../src/ptx/code.ts";
+import { Code, SourceFiles } from "../../src/ptx/function-builder.ts";
 import type { Instruction, Operand, Register, Statement } from "../../src/ptx/module.ts";
 
 type Scalar = number | bigint;

@@ -1,7 +1,7 @@
 /** Holds what a simulated kernel computes against what the compiler says of it. */
-import { factsOf } from "../../src/ir/facts/index.ts";
-import { allows } from "../../src/ir/facts/fact.ts";
-import type { Fact } from "../../src/ir/facts/fact.ts";
+import { factsOf } from "../../src/ir/range-analysis/index.ts";
+import { allows } from "../../src/ir/range-analysis/fact.ts";
+import type { Fact } from "../../src/ir/range-analysis/fact.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import { evaluateSize, sizeText } from "../../src/ir/size.ts";
 import type { DimensionValues, Size } from "../../src/ir/size.ts";

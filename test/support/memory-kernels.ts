@@ -19,7 +19,7 @@ import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
 import { guardBounds } from "../../src/lower/guard-bounds.ts";
 import { insertBarriers } from "../../src/lower/barriers/index.ts";
-import { place } from "../../src/lower/pipeline.ts";
+import { place } from "../../src/lower/stages.ts";
 import { placedKernel } from "../../src/layout/plan/placed-kernel.ts";
 import { holdAgainstFacts } from "./held-facts.ts";
 

@@ -12,7 +12,7 @@
 import { tensor, assert, cdiv, dim, hostArray, i32, kernel, scalar, slice } from "tilewright";
 import type { DeviceArray, HostArray, KernelDefinition } from "tilewright";
 import { Device } from "../../src/device/device.ts";
-import type { ThreadHost } from "../../src/emulator/threads/worker-pool.ts";
+import type { ThreadHost } from "../../src/emulator/host-workers/worker-pool.ts";
 import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
 import { Random } from "../../src/support/random.ts";
 

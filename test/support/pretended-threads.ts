@@ -6,10 +6,10 @@
  *   last thread first, all in one turn       unless told: whatever depends on the order shows
  *   in random order, some turns apart        by a generator: the host does something in between
  */
-import { control } from "../../src/emulator/threads/job.ts";
-import type { Answer, Job } from "../../src/emulator/threads/job.ts";
-import { Worksite } from "../../src/emulator/threads/work.ts";
-import type { ThreadHost } from "../../src/emulator/threads/worker-pool.ts";
+import { control } from "../../src/emulator/host-workers/job.ts";
+import type { Answer, Job } from "../../src/emulator/host-workers/job.ts";
+import { Worksite } from "../../src/emulator/host-workers/work.ts";
+import type { ThreadHost } from "../../src/emulator/host-workers/worker-pool.ts";
 import type { Random } from "../../src/support/random.ts";
 
 /** Of the host, between two jobs in random order. */

@@ -13,7 +13,7 @@ import type { Kernel } from "../../ir/node.ts";
 import { printKernel } from "../../ir/printer.ts";
 import { placementReport } from "../../layout/plan/report.ts";
 import { compileAhead, compileForFiles } from "../../lower/compile-ahead.ts";
-import { place } from "../../lower/pipeline.ts";
+import { place } from "../../lower/stages.ts";
 import { simplify } from "../../lower/simplify.ts";
 import { manifestOf } from "../../ptx/compiled-kernel.ts";
 import { printPtx } from "../../ptx/printer.ts";

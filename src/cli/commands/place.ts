@@ -4,7 +4,7 @@ import { layoutName } from "../../layout/algebra/named-layouts.ts";
 import { layoutTitle } from "../../layout/drawing/register-drawing.ts";
 import type { AllocatedPlacement } from "../../layout/plan/place.ts";
 import { placementReport } from "../../layout/plan/report.ts";
-import { place } from "../../lower/pipeline.ts";
+import { place } from "../../lower/stages.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Position } from "../../support/location.ts";
 import { makeFolder, writeFile } from "../files.ts";

@@ -9,7 +9,7 @@
 import type { Kernel } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { Conversion, Placement } from "../../layout/plan/place.ts";
-import { place } from "../../lower/pipeline.ts";
+import { place } from "../../lower/stages.ts";
 import { emitKernel } from "../../ptx/emit/kernel.ts";
 import type { Executable } from "../../ptx/executable.ts";
 import { printPtx } from "../../ptx/printer.ts";

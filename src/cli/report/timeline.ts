@@ -5,7 +5,7 @@
 import type { Compiled } from "../../device/backend.ts";
 import { Device } from "../../device/device.ts";
 import type { Kernel } from "../../ir/node.ts";
-import { pipelineLoops } from "../../lower/pipelining/index.ts";
+import { pipelineLoops } from "../../lower/software-pipelining/index.ts";
 import { SimulatorBackend } from "../../runtime/simulator-backend.ts";
 import {
   RunTimeline,

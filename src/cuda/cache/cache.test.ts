@@ -578,7 +578,7 @@ describe("the compiler's fingerprint", () => {
   });
 
   test("looks at every folder that a kernel is lowered by", () => {
-    const pipeline = readFileSync(new URL("../../lower/pipeline.ts", import.meta.url), "utf8");
+    const pipeline = readFileSync(new URL("../../lower/stages.ts", import.meta.url), "utf8");
     const imported = [...pipeline.matchAll(/from "\.\.\/(\w+)\//g)].map(([, name = ""]) => name);
     // Limits of a block refuse kernels and change none.
     const deciding = imported.filter((name) => name !== "sim");

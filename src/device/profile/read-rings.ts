@@ -11,7 +11,7 @@ import type { Kernel } from "../../ir/node.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import type { DimensionValues } from "../../ir/size.ts";
 import type { ProfiledKernel, ProfileSite } from "../../passes/profile-marks.ts";
-import { blockCoordinates } from "../../ptx/messages.ts";
+import { blockCoordinates } from "../../ptx/print-ring.ts";
 import type { ProfileSpan } from "./kernel-profile.ts";
 
 interface Ring {

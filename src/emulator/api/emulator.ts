@@ -15,7 +15,7 @@ import { emulate, emulateWith } from "../emulate.ts";
 import { EmulatedMemory } from "../memory.ts";
 import type { NamedArray } from "../naming.ts";
 import { parsePtx } from "../../ptx/parser/index.ts";
-import { WorkerPool } from "../threads/worker-pool.ts";
+import { WorkerPool } from "../host-workers/worker-pool.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "../types.ts";
 import { EmulatedArray, arrayText } from "./array.ts";
 import { EmulatedModule, targetOf } from "./module.ts";

@@ -5,7 +5,7 @@
  *   block 0   arrive ·········· wait │
  *   block 1             arrive  wait │ all go on
  */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { lanesOf } from "../asynchronous.ts";
 import type {

@@ -1,5 +1,5 @@
 /** The instructions on mbarriers. */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { finishedOperations, forLanes, lanesOf, recordOrdinary } from "../asynchronous.ts";
 import type { Issuer } from "../asynchronous.ts";

@@ -8,7 +8,7 @@
  * Arrivals and waits reach their own block unless they say `.cluster`. Of what a warp of another block knows, only the
  * end of asynchronous operations is told without that: hardware has no cache for them.
  */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Issuer } from "../asynchronous.ts";
 import type { AddressKind, BlockView, CollectiveInstruction, Place } from "../collective.ts";

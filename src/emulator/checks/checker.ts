@@ -3,17 +3,17 @@
  * warp count as one agent; a warp's access is checked as a whole, after its lanes have made it.
  */
 import type { Instruction } from "../../ptx/module.ts";
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { DiagnosticDetails, RelatedNote } from "../../support/diagnostics.ts";
-import type { Conflict } from "../../order/shadow.ts";
+import type { Conflict } from "../../happens-before/shadow.ts";
 import type { BlockView, RecordedAccess } from "../collective.ts";
 import type { BlockState, StoredBytes, WarpState } from "../machine/warp.ts";
 import { byteStates } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { Site } from "../program/program.ts";
-import type { Marks } from "../threads/touched-bytes.ts";
+import type { Marks } from "../host-workers/touched-bytes.ts";
 import { ElementStores, elementStorePart } from "./element-stores.ts";
 import type { ElementStorePart } from "./element-stores.ts";
 import { IntraWarpRaces } from "./intra-warp-races.ts";

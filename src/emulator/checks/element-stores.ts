@@ -9,7 +9,7 @@
  * that clear are held against each other as plain stores are, half a byte at a time. Loads and wider stores are held against both updates
  * byte by byte, as against any atomic, by the checks of all memory.
  */
-import type { Knowledge } from "../../order/knowledge.ts";
+import type { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Operand } from "../../ptx/module.ts";
 import type { BlockView } from "../collective.ts";
 import type { BlockState, WarpState } from "../machine/warp.ts";

@@ -10,8 +10,8 @@
  * Warps that meet at a barrier of their block hand on what they have found and fenced: one may poll and
  * another fence, and one may fence and another set the flag.
  */
-import { Knowledge } from "../../order/knowledge.ts";
-import type { Timeline } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
+import type { Timeline } from "../../happens-before/knowledge.ts";
 import { everything, joined, nothing, scoped } from "./scopes.ts";
 import type { Scope, Scoped } from "./scopes.ts";
 

@@ -6,7 +6,7 @@
  *   fence.acq_rel.gpu;  st.relaxed.gpu [flag]      tells everyone
  *   ld.acquire.cta      [flag]                     asks what warps of its own block told
  */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import type { BlockView } from "../collective.ts";
 
 /** By what it reaches: 0 the block, 1 the cluster, 2 everything. */

@@ -1,11 +1,11 @@
 /** Shadow memory of every place that warps share: blocks' shared memory, and the heap page by page. */
-import { ShadowMemory } from "../../order/shadow.ts";
-import type { Conflict, ShadowCursor, TrackedAccess } from "../../order/shadow.ts";
-import type { Knowledge } from "../../order/knowledge.ts";
+import { ShadowMemory } from "../../happens-before/shadow.ts";
+import type { Conflict, ShadowCursor, TrackedAccess } from "../../happens-before/shadow.ts";
+import type { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Instruction } from "../../ptx/module.ts";
 import type { Location } from "../../support/location.ts";
 import type { BlockView } from "../collective.ts";
-import type { Marks } from "../threads/touched-bytes.ts";
+import type { Marks } from "../host-workers/touched-bytes.ts";
 
 /** An access as reports name it. */
 export interface MemoryAccess extends TrackedAccess {

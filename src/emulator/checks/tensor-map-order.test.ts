@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Timeline } from "../../order/knowledge.ts";
+import { Timeline } from "../../happens-before/knowledge.ts";
 import { MapOrder } from "./tensor-map-order.ts";
 
 function warps(): readonly [Timeline, Timeline, Timeline] {

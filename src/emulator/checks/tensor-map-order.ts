@@ -9,8 +9,8 @@
  * lies behind the releases that its warp knows of; a copy sees what the acquires cover that its issuer knows of.
  * Only the newest of either are told apart; what older ones cover counts for everybody.
  */
-import { Clock } from "../../order/clock.ts";
-import type { Knowledge, Timeline } from "../../order/knowledge.ts";
+import { Clock } from "../../happens-before/clock.ts";
+import type { Knowledge, Timeline } from "../../happens-before/knowledge.ts";
 
 /** A fence: the step behind it, and the writes that it covers. */
 interface Fence {

@@ -10,8 +10,8 @@
  * Shuffles, votes and elections make lanes converge and order no memory. Which lanes released and which acquired is not
  * tracked: a `bar.warp.sync` of some lanes counts for all.
  */
-import { Timeline } from "../../order/knowledge.ts";
-import type { Knowledge } from "../../order/knowledge.ts";
+import { Timeline } from "../../happens-before/knowledge.ts";
+import type { Knowledge } from "../../happens-before/knowledge.ts";
 
 export class WarpTimeline extends Timeline {
   readonly #newRound: () => number;

@@ -4,7 +4,7 @@
  *
  *   copy a   copy b   commit   copy c   commit   wait_group 1   -> a, b must be done; c may be under way
  */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Issue } from "../asynchronous.ts";
 import type { WarpView } from "../collective.ts";
 

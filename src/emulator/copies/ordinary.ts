@@ -2,7 +2,7 @@
  * `cp.async`: each lane copies 4, 8 or 16 bytes from global to shared memory, beside its other work but
  * through the proxy of ordinary accesses. A source shorter than the copy is filled up with zeros.
  */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import { Issue, lanesOf, recordOrdinary } from "../asynchronous.ts";
 import { addressKind } from "../barriers/rules.ts";
 import {

@@ -1,5 +1,5 @@
 /** A block: shared memory, warps, barriers, and the registers that its warps share among them. */
-import type { Knowledge } from "../../order/knowledge.ts";
+import type { Knowledge } from "../../happens-before/knowledge.ts";
 import { WarpTimeline } from "../checks/warp-timeline.ts";
 import { byteStates, memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";

@@ -6,7 +6,7 @@
  * cases, when all of them wait, more are started, up to as many as the target holds, so that blocks may
  * wait for each other as far as they may on hardware.
  */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import type { TilewrightError } from "../../support/diagnostics.ts";
 import type { ReachedLimit } from "../../support/run-limits.ts";
 import type { EmulatedLaunch } from "../types.ts";

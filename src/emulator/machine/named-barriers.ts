@@ -6,7 +6,7 @@
  *   bar.sync 1, 64      warp 0 arrives (32 of 64), waits for generation 0 to end
  *   bar.arrive 1, 64    warp 1 arrives (64 of 64): generation 1 begins, warp 0 goes on
  */
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import { handedBy, nothingHanded } from "../checks/poll-acquires.ts";
 import type { Handed } from "../checks/poll-acquires.ts";
 import { populationCount } from "../arithmetic/bits.ts";

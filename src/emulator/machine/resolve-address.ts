@@ -8,7 +8,7 @@ import {
   wordSize,
 } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
-import type { AccessKind } from "../lane/memory.ts";
+import type { AccessKind } from "../thread-instructions/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import { byteStates } from "../memory.ts";
 import type { Naming } from "../naming.ts";

@@ -5,12 +5,12 @@ import type { BlockView, CollectiveInstruction, WarpView } from "../collective.t
 import { memoryOf, noMemory } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
-import type { AccessKind } from "../lane/memory.ts";
-import type { Marks } from "../threads/touched-bytes.ts";
+import type { AccessKind } from "../thread-instructions/memory.ts";
+import type { Marks } from "../host-workers/touched-bytes.ts";
 import type { ArrayBytes } from "./launch-arrays.ts";
 import type { ProgramFunction } from "../program/function.ts";
 import { warpLanes } from "../program/registers.ts";
-import { Knowledge } from "../../order/knowledge.ts";
+import { Knowledge } from "../../happens-before/knowledge.ts";
 import { Learning } from "../checks/poll-acquires.ts";
 import type { WarpTimeline } from "../checks/warp-timeline.ts";
 import { scoped } from "../checks/scopes.ts";

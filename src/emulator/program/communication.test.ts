@@ -9,7 +9,7 @@ import { collectiveRules } from "../collective-rules.ts";
 import { parsePtx } from "../../ptx/parser/index.ts";
 import { communicates } from "./communication.ts";
 import { loadProgram } from "./load.ts";
-import { lower } from "../../lower/pipeline.ts";
+import { lower } from "../../lower/stages.ts";
 
 function programOf(text: string, entry = "kernel"): boolean {
   const options = { checks: false, collectives: collectiveRules };

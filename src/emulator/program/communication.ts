@@ -13,7 +13,7 @@
  * | everything else: weak accesses, copies, barriers, fences        | no                       |
  */
 import type { Instruction } from "../../ptx/module.ts";
-import { accessKind } from "../lane/memory.ts";
+import { accessKind } from "../thread-instructions/memory.ts";
 import { semanticsOf } from "../checks/access-semantics.ts";
 import { isOutsideFunction } from "./driver-functions.ts";
 import type { Site } from "./program.ts";

@@ -1,15 +1,15 @@
 /** Turns the planned steps of a function into functions that run them. */
 import type { Operand, PtxFunction, PtxModule, Register, Variable } from "../../ptx/module.ts";
 import type { Collective, CollectiveRules, MachineView, OperandView } from "../collective.ts";
-import { isPoll, memoryForm } from "../lane/memory.ts";
-import { LaneWriter, OperandError } from "../lane/writer.ts";
+import { isPoll, memoryForm } from "../thread-instructions/memory.ts";
+import { LaneWriter, OperandError } from "../thread-instructions/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
-import { atomicRules } from "../warp/atomics.ts";
-import { exchangeRules } from "../warp/exchange.ts";
-import { WarpInstruction } from "../warp/rule.ts";
-import type { WarpRules, WarpRun } from "../warp/rule.ts";
-import { isWhole, synchronisationRules } from "../warp/synchronisation.ts";
-import { fenceRules } from "../warp/fences.ts";
+import { atomicRules } from "../warp-instructions/atomics.ts";
+import { exchangeRules } from "../warp-instructions/exchange.ts";
+import { WarpInstruction } from "../warp-instructions/rule.ts";
+import type { WarpRules, WarpRun } from "../warp-instructions/rule.ts";
+import { isWhole, synchronisationRules } from "../warp-instructions/synchronisation.ts";
+import { fenceRules } from "../warp-instructions/fences.ts";
 import {
   callForm,
   callStep,

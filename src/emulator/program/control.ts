@@ -2,7 +2,7 @@
 import type { Operand } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { OperandView } from "../collective.ts";
-import { OperandError } from "../lane/writer.ts";
+import { OperandError } from "../thread-instructions/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { eachLane, lowestLane } from "./lanes.ts";
 import { rearranged } from "./function.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { collectiveRules } from "../collective-rules.ts";
-import { laneRoots } from "../lane/index.ts";
-import { LaneInstruction } from "../lane/rule.ts";
+import { laneRoots } from "../thread-instructions/index.ts";
+import { LaneInstruction } from "../thread-instructions/rule.ts";
 import { warpRoots } from "./compile.ts";
 import { modifierRoots, requireKnownModifiers } from "./modifiers.ts";
 

@@ -5,8 +5,8 @@
  *   add.rn.ftz.f32     known
  *   add.rounded.f32    TW8001: .rounded is no modifier of add
  */
-import { OperandError } from "../lane/writer.ts";
-import type { LaneInstruction } from "../lane/rule.ts";
+import { OperandError } from "../thread-instructions/writer.ts";
+import type { LaneInstruction } from "../thread-instructions/rule.ts";
 
 const rounding = "rn rz rm rp";
 const compare = "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan and or xor ftz";

@@ -1,7 +1,7 @@
 /** Operands as warp-level rules see them: registers of the running frame, constants, addresses. */
 import type { Operand, Register } from "../../ptx/module.ts";
 import type { OperandView, WarpView } from "../collective.ts";
-import { OperandError } from "../lane/writer.ts";
+import { OperandError } from "../thread-instructions/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { wordSize } from "../addresses.ts";
 import type { RegisterPlace } from "./registers.ts";

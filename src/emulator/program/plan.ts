@@ -4,14 +4,14 @@
  * by one: lanes see each other's stores, so a store shares its step with no other access to memory.
  */
 import type { Register } from "../../ptx/module.ts";
-import { visitRegisters } from "../../ptx/registers.ts";
-import { accessKind } from "../lane/memory.ts";
-import { laneRule } from "../lane/index.ts";
-import { LaneInstruction } from "../lane/rule.ts";
-import type { LaneRule } from "../lane/rule.ts";
+import { visitRegisters } from "../../ptx/register-declarations.ts";
+import { accessKind } from "../thread-instructions/memory.ts";
+import { laneRule } from "../thread-instructions/index.ts";
+import { LaneInstruction } from "../thread-instructions/rule.ts";
+import type { LaneRule } from "../thread-instructions/rule.ts";
 import type { FlatBody, FlatInstruction } from "./flatten.ts";
 import type { FlowBlock } from "./flow.ts";
-import type { PlaceOf } from "../lane/memory.ts";
+import type { PlaceOf } from "../thread-instructions/memory.ts";
 
 export interface PlannedInstruction {
   readonly flat: FlatInstruction;

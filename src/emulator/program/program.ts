@@ -10,7 +10,7 @@
 import type { Instruction, Variable } from "../../ptx/module.ts";
 import type { Location } from "../../support/location.ts";
 import type { OperandView } from "../collective.ts";
-import type { MemoryForm } from "../lane/memory.ts";
+import type { MemoryForm } from "../thread-instructions/memory.ts";
 import type { WarpState } from "../machine/warp.ts";
 import type { Provenance } from "./provenance.ts";
 import type { ProgramFunction } from "./function.ts";

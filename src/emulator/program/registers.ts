@@ -11,7 +11,7 @@
  *
  * In front of them each register has a word whose bit l says whether lane l has ever written it.
  */
-import { visitRegisters } from "../../ptx/registers.ts";
+import { visitRegisters } from "../../ptx/register-declarations.ts";
 import type { PtxType, Register, Statement } from "../../ptx/module.ts";
 
 export const warpLanes = 32;

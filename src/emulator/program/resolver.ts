@@ -1,8 +1,8 @@
 /** Names in a function's body: special registers, variables and functions, as text and as values. */
 import type { Instruction, PtxModule, Register } from "../../ptx/module.ts";
 import { sharedBase, wordSize } from "../addresses.ts";
-import { ownBase } from "../lane/memory.ts";
-import type { LaneWriter, OperandResolver, Pair } from "../lane/writer.ts";
+import { ownBase } from "../thread-instructions/memory.ts";
+import type { LaneWriter, OperandResolver, Pair } from "../thread-instructions/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { locationOf, unknownName } from "./errors.ts";
 import type { Scope } from "./flatten.ts";

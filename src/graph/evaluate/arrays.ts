@@ -11,8 +11,8 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import type { ElementType, GraphType } from "../ops/index.ts";
 import { elements, isComplexElement, isTensor, typeText } from "../ops/index.ts";
-import { tensor, tensorOfArray } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { tensor, tensorOfArray } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { elementsOfNumbers, numbersOf } from "./scalars.ts";
 
 /** Element types by the names of Python's ml_dtypes. */

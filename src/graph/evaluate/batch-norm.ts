@@ -1,7 +1,7 @@
 /** Batch normalisation over all axes but one, in f64, rounded at the end. */
 import { sizeOf } from "../ops/index.ts";
-import { countOf, tensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { countOf, tensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { elementsOfNumbers, numbersOf } from "./scalars.ts";
 
 /** Numbers of an operand with the feature that each belongs to. */

@@ -6,8 +6,8 @@
  */
 import type { ElementType } from "../ops/index.ts";
 import { elements } from "../ops/index.ts";
-import { countOf, emptyTensor, tensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { countOf, emptyTensor, tensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { mapTensors } from "./map.ts";
 import { elementsOfNumbers, numbersOf } from "./scalars.ts";
 import { conversion } from "./elementwise/convert.ts";

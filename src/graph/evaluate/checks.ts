@@ -13,8 +13,8 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { AnyGraphOp, ElementType } from "../ops/index.ts";
 import { elements, isComplexElement, isFloatElement, partOf } from "../ops/index.ts";
-import { countOf, datumText } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { countOf, datumText } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { bitsOfReal } from "./elementwise/convert.ts";
 import { domainOf, reader } from "./scalars.ts";
 import type { Complex, Scalar } from "./scalars.ts";

@@ -1,7 +1,7 @@
 /** Ops at which processes meet: each exchanges its operands with its group and computes its own result. */
 import type { AnyGraphOp, ChannelHandle, GraphRegion } from "../ops/index.ts";
-import { emptyTensor } from "./datum.ts";
-import type { Datum, Tensor } from "./datum.ts";
+import { emptyTensor } from "./value.ts";
+import type { Datum, Tensor } from "./value.ts";
 import { unsupported } from "./frame.ts";
 import type { Frame, Steps } from "./frame.ts";
 import { mapInPieces } from "./map.ts";

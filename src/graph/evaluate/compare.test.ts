@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { bf16, f32, f4e2m1fn, fromNumbers } from "tilewright";
 import type { DType } from "tilewright";
 import { disagreement } from "./compare.ts";
-import { tensorOfArray } from "./datum.ts";
+import { tensorOfArray } from "./value.ts";
 
 const compare = (
   dtype: DType,

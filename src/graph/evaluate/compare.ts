@@ -18,8 +18,8 @@
 import type { ElementType } from "../ops/index.ts";
 import { elements, isComplexElement, isFloatElement, partOf } from "../ops/index.ts";
 import { scalarText } from "./checks.ts";
-import type { Datum, Tensor } from "./datum.ts";
-import { countOf, datumText } from "./datum.ts";
+import type { Datum, Tensor } from "./value.ts";
+import { countOf, datumText } from "./value.ts";
 import { nextAfter } from "./elementwise/convert.ts";
 import { numbersOf, reader, settler } from "./scalars.ts";
 

@@ -1,7 +1,7 @@
 /** Loops, branches, calls and scans: rules that run regions and functions. */
 import type { AnyGraphOp, GraphRegion, TensorType } from "../ops/index.ts";
-import { emptyTensor, reshaped } from "./datum.ts";
-import type { Datum, Tensor } from "./datum.ts";
+import { emptyTensor, reshaped } from "./value.ts";
+import type { Datum, Tensor } from "./value.ts";
 import type { Frame, Steps } from "./frame.ts";
 import { scalarNumber } from "./scalars.ts";
 import { concatenate, dynamicSlice } from "./shapes.ts";

@@ -7,8 +7,8 @@
  * dilation and padding are zero and left out.
  */
 import type { ConvolutionNumbers, TensorType } from "../ops/index.ts";
-import { emptyTensor, tensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { emptyTensor, tensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 import { rowProducts } from "./products.ts";

@@ -1,7 +1,7 @@
 /** einsum by its formula: one axis a letter, summed over the letters that the result lacks. */
 import type { TensorType } from "../ops/index.ts";
-import { emptyTensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { emptyTensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 import { binaryForms } from "./elementwise/binary.ts";

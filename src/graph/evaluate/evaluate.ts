@@ -29,8 +29,8 @@ import {
   typeText,
 } from "../ops/index.ts";
 import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue, TensorType } from "../ops/index.ts";
-import { datumText, emptyTensor, typeOf } from "./datum.ts";
-import type { Datum, Tensor } from "./datum.ts";
+import { datumText, emptyTensor, typeOf } from "./value.ts";
+import type { Datum, Tensor } from "./value.ts";
 import { conversion } from "./elementwise/convert.ts";
 import { atOnce, Frame, pause, unsupported } from "./frame.ts";
 import type { RuleResult, Session, Steps } from "./frame.ts";

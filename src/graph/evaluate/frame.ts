@@ -16,8 +16,8 @@ import type {
   TensorType,
 } from "../ops/index.ts";
 import { isComplexElement, isFloatElement, isTensor, textNameOf, typeText } from "../ops/index.ts";
-import type { Datum, Tensor, TokenDatum } from "./datum.ts";
-import { datumText } from "./datum.ts";
+import type { Datum, Tensor, TokenDatum } from "./value.ts";
+import { datumText } from "./value.ts";
 
 /** The place of a process in the grid: rows are replicas, columns partitions. */
 export interface ProcessPlace {

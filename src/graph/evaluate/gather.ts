@@ -11,8 +11,8 @@
 import type { GatherNumbers, GraphRegion, ScatterNumbers } from "../ops/index.ts";
 import type { AnyGraphOp } from "../ops/index.ts";
 import { sizeOf, slotsOf } from "../ops/index.ts";
-import { emptyTensor, tensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { emptyTensor, tensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Frame, Steps } from "./frame.ts";
 import { regionFunction } from "./region.ts";

@@ -1,6 +1,6 @@
 /** interpreter.run_parallel: a grid of functions as processes, rows replicas, columns partitions. */
 import type { GraphOp } from "../ops/index.ts";
-import type { Datum } from "./datum.ts";
+import type { Datum } from "./value.ts";
 import { atOnce, unsupported } from "./frame.ts";
 import type { Frame, Session, Steps } from "./frame.ts";
 import { runProcesses } from "./processes.ts";

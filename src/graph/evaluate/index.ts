@@ -4,8 +4,8 @@
  *
  *   evaluate(module, "main", [x])      values of %arg0, then of each op, then what is returned
  */
-export { arrayOfTensor, datumText, isTensorDatum, tensor, tensorOfArray } from "./datum.ts";
-export type { Datum, Tensor } from "./datum.ts";
+export { arrayOfTensor, datumText, isTensorDatum, tensor, tensorOfArray } from "./value.ts";
+export type { Datum, Tensor } from "./value.ts";
 export { evaluate, evaluateWithBreaks } from "./evaluate.ts";
 export type { EvaluationOptions } from "./evaluate.ts";
 export { numbersOf, reader } from "./scalars.ts";

@@ -1,8 +1,8 @@
 /** Cholesky factors, triangular systems and Fourier transforms, in pairs of f64. */
 import type { ElementType, TensorType } from "../ops/index.ts";
 import { isComplexElement, sizeOf } from "../ops/index.ts";
-import { emptyTensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { emptyTensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 import * as complex from "./elementwise/complex.ts";

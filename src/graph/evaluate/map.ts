@@ -1,8 +1,8 @@
 /** Elementwise ops on whole tensors: a function of scalars at every place. */
 import { operandsOf } from "../ops/index.ts";
 import type { AnyGraphOp, GraphOp } from "../ops/index.ts";
-import { countOf, emptyTensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { countOf, emptyTensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { scalarFunction } from "./elementwise/index.ts";
 import type { ScalarKind } from "./elementwise/index.ts";
 import { atOnce, pause, unsupported } from "./frame.ts";

@@ -10,7 +10,7 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { ChannelHandle } from "../ops/index.ts";
-import type { Datum } from "./datum.ts";
+import type { Datum } from "./value.ts";
 import { pause } from "./frame.ts";
 import type { ProcessPlace, Request, Session, Steps } from "./frame.ts";
 

@@ -7,8 +7,8 @@
  *   batching      sizes only say how many batches count
  */
 import type { RaggedDotNumbers, TensorType } from "../ops/index.ts";
-import { emptyTensor, reshaped } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { emptyTensor, reshaped } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import type { Steps } from "./frame.ts";
 import { dotGeneral } from "./products.ts";
 import { concatenate, dynamicUpdateSlice, slice } from "./shapes.ts";

@@ -11,8 +11,8 @@
  */
 import type { ElementType, TensorType } from "../ops/index.ts";
 import { elements, sizeOf } from "../ops/index.ts";
-import { emptyTensor, tensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { emptyTensor, tensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 import { indicesOf, placeOf, stridesOf } from "./strides.ts";

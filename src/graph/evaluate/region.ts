@@ -8,8 +8,8 @@
  */
 import type { AnyGraphOp, ElementType, GraphOp, GraphRegion, GraphValue } from "../ops/index.ts";
 import { allocateTensorData, isTensor, operandsOf } from "../ops/index.ts";
-import { tensor, tensorOfLiteral } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { tensor, tensorOfLiteral } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { isScalarKind, scalarFunction } from "./elementwise/index.ts";
 import type { ScalarKind } from "./elementwise/index.ts";
 import { atOnce, unsupported } from "./frame.ts";

@@ -23,7 +23,7 @@ import {
   slotsOf,
 } from "../ops/index.ts";
 import type { TensorData, ElementType, FloatElement } from "../ops/index.ts";
-import type { Tensor } from "./datum.ts";
+import type { Tensor } from "./value.ts";
 
 export interface Complex {
   readonly re: number;

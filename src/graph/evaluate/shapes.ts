@@ -12,8 +12,8 @@
  */
 import { sizeOf, slotsOf } from "../ops/index.ts";
 import type { TensorType } from "../ops/index.ts";
-import { countOf, emptyTensor, splat, tensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { countOf, emptyTensor, splat, tensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 import { writer } from "./scalars.ts";

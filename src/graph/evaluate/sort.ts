@@ -1,8 +1,8 @@
 /** Sorting by a comparator, and the largest elements of a row. */
 import type { AnyGraphOp, GraphRegion, TensorType } from "../ops/index.ts";
 import { sizeOf, slotsOf } from "../ops/index.ts";
-import { emptyTensor } from "./datum.ts";
-import type { Tensor } from "./datum.ts";
+import { emptyTensor } from "./value.ts";
+import type { Tensor } from "./value.ts";
 import { totalOrder } from "./elementwise/convert.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Frame, Steps } from "./frame.ts";

@@ -9,7 +9,7 @@
  */
 import { slotsOf } from "../ops/index.ts";
 import type { TensorData } from "../ops/index.ts";
-import type { Tensor } from "./datum.ts";
+import type { Tensor } from "./value.ts";
 import { pause, pieceWork } from "./frame.ts";
 import type { Steps } from "./frame.ts";
 

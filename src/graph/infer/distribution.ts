@@ -14,8 +14,8 @@ import {
   scalarResults,
   shapeText,
   tensorOf,
-} from "./draft.ts";
-import type { Draft, InferRules } from "./draft.ts";
+} from "./inference-input.ts";
+import type { Draft, InferRules } from "./inference-input.ts";
 
 function declared(draft: Draft): readonly GraphType[] {
   return draft.declared;

@@ -19,8 +19,8 @@ import {
   sameShape,
   shapeText,
   tensorOf,
-} from "./draft.ts";
-import type { Draft, InferRules } from "./draft.ts";
+} from "./inference-input.ts";
+import type { Draft, InferRules } from "./inference-input.ts";
 
 const whole = ["signed", "unsigned"] as const;
 const bits = ["bool", ...whole] as const;

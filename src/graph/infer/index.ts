@@ -10,7 +10,7 @@ import { operandsOf } from "../ops/traverse.ts";
 import { isOpaque } from "../ops/types.ts";
 import type { GraphType } from "../ops/types.ts";
 import { distributionRules, testingRules } from "./distribution.ts";
-import type { Draft, InferRules } from "./draft.ts";
+import type { Draft, InferRules } from "./inference-input.ts";
 import { chloRules, elementwiseRules } from "./elementwise.ts";
 import { productRules } from "./products.ts";
 import { controlRules, derivativeRules, reductionRules } from "./regions.ts";
@@ -41,6 +41,6 @@ export function expectedTypes(op: AnyGraphOp): readonly GraphType[] | undefined 
   return inferTypes({ ...op, declared });
 }
 
-export type { Draft } from "./draft.ts";
+export type { Draft } from "./inference-input.ts";
 export { completeWindow, windowExtent } from "./window.ts";
 export type { Window } from "./window.ts";

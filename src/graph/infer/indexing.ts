@@ -23,8 +23,8 @@ import {
   scalarResults,
   shapeText,
   tensorOf,
-} from "./draft.ts";
-import type { Draft } from "./draft.ts";
+} from "./inference-input.ts";
+import type { Draft } from "./inference-input.ts";
 
 const whole = ["signed", "unsigned"] as const;
 

@@ -18,8 +18,8 @@ import {
   sameShape,
   shapeText,
   tensorOf,
-} from "./draft.ts";
-import type { Draft, InferRules } from "./draft.ts";
+} from "./inference-input.ts";
+import type { Draft, InferRules } from "./inference-input.ts";
 import { requireWindow, windowExtent } from "./window.ts";
 
 /** Kinds of elements that products may mix. */

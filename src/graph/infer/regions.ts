@@ -19,8 +19,8 @@ import {
   scalarOf,
   scalarResults,
   tensorOf,
-} from "./draft.ts";
-import type { Draft, InferRules } from "./draft.ts";
+} from "./inference-input.ts";
+import type { Draft, InferRules } from "./inference-input.ts";
 import { requireWindow, windowExtent } from "./window.ts";
 
 /** The inputs, which have one shape, and the scalars that their combination gives. */

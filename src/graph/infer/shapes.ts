@@ -13,8 +13,8 @@ import {
   requireShape,
   shapeText,
   tensorOf,
-} from "./draft.ts";
-import type { Draft, InferRules } from "./draft.ts";
+} from "./inference-input.ts";
+import type { Draft, InferRules } from "./inference-input.ts";
 import { dynamicSlice, dynamicUpdateSlice, gather, indexSelect, scatter } from "./indexing.ts";
 
 /** The type that the op was declared to have; shapes known when it runs are not inferred. */

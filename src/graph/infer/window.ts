@@ -4,8 +4,8 @@
  *
  *   extent 5, base dilation 2 -> 9; padding 1 and 1 -> 11; window 3 dilated by 2 -> 5; stride 2 -> 4 windows
  */
-import { extentOf, requireCount, requireFit } from "./draft.ts";
-import type { Draft } from "./draft.ts";
+import { extentOf, requireCount, requireFit } from "./inference-input.ts";
+import type { Draft } from "./inference-input.ts";
 
 export interface WindowAttributes {
   readonly sizes: readonly number[];

@@ -11,7 +11,7 @@ import { planText } from "../plan/text.ts";
 import { parseGraph } from "../text/index.ts";
 import { inlinePass } from "./inline.ts";
 import { unrollPass } from "./loops.ts";
-import { runPasses } from "./pipeline.ts";
+import { runPasses } from "./pass-order.ts";
 
 function moduleOf(text: string): GraphModule {
   const [module] = parseGraph(text, "names.mlir");

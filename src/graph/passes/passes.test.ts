@@ -13,7 +13,7 @@ import { foldPass } from "./fold.ts";
 import { inlinePass } from "./inline.ts";
 import { hoistPass, unrollPass } from "./loops.ts";
 import type { GraphPass } from "./pass.ts";
-import { runPasses } from "./pipeline.ts";
+import { runPasses } from "./pass-order.ts";
 import { simplifyPass } from "./simplify.ts";
 
 function after(pass: GraphPass, text: string, options?: PrintOptions): readonly string[] {

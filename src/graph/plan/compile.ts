@@ -44,10 +44,10 @@ import { dcePass } from "../passes/dce.ts";
 import { inlinePass } from "../passes/inline.ts";
 import { hoistPass, unrollPass } from "../passes/loops.ts";
 import type { GraphPass } from "../passes/pass.ts";
-import { runPasses } from "../passes/pipeline.ts";
+import { runPasses } from "../passes/pass-order.ts";
 import { simplifyPass } from "../passes/simplify.ts";
 import { withAliases } from "./aliases.ts";
-import { placeBuffers } from "./arena.ts";
+import { placeBuffers } from "./buffer-assignment.ts";
 import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
 
 /** What devices are given is not folded: what a program computes from constants, it computes there. */

@@ -14,7 +14,7 @@ import { allOrNone } from "../../support/run-all.ts";
 import { atLocation, settledLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
-import type { Tensor } from "../evaluate/datum.ts";
+import type { Tensor } from "../evaluate/value.ts";
 import type { TensorType } from "../ops/types.ts";
 import { waited, withinLimits } from "./limits.ts";
 import type { Plan } from "./plan.ts";

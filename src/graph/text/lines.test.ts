@@ -1,9 +1,9 @@
 /** Every code about the text of a program names the line of the text, at whatever stage it is found. */
 import { expect, test } from "vitest";
-import { evaluateCodes } from "../../support/codes/evaluate.ts";
-import { graphDeviceCodes } from "../../support/codes/graph-devices.ts";
-import { graphTextCodes } from "../../support/codes/graph-text.ts";
-import { graphCodes } from "../../support/codes/graph.ts";
+import { evaluateCodes } from "../../support/diagnostic-codes/evaluate.ts";
+import { graphDeviceCodes } from "../../support/diagnostic-codes/graph-devices.ts";
+import { graphTextCodes } from "../../support/diagnostic-codes/graph-text.ts";
+import { graphCodes } from "../../support/diagnostic-codes/graph.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { evaluate } from "../evaluate/index.ts";
 import { compilePlan } from "../plan/compile.ts";

@@ -10,7 +10,7 @@ import { oneByOne } from "./batch-control.ts";
 import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
 import { required } from "./maps.ts";
 import type { Batched, BatchContext, BatchRule, BatchRules } from "./batch.ts";
-import { range } from "./product-maps.ts";
+import { range } from "./product-transpose-rules.ts";
 
 /** Axis `from` moved to `to`, the others in their order. */
 function moveAxis(builder: GraphBuilder, value: GraphValue, from: number, to: number): GraphValue {

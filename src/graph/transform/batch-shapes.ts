@@ -15,7 +15,7 @@ import {
 } from "./arithmetic.ts";
 import { next, unbatchable } from "./batch.ts";
 import type { BatchContext, BatchRule, BatchRules } from "./batch.ts";
-import { range } from "./product-maps.ts";
+import { range } from "./product-transpose-rules.ts";
 
 const broadcastRule: BatchRule<"stablehlo.broadcast"> = (op, context) => {
   const { broadcast_sizes: sizes } = op.attributes;

@@ -7,7 +7,7 @@ import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "
 import { isTensor, tensorType } from "../ops/types.ts";
 import type { GraphType } from "../ops/types.ts";
 import { broadcastInDim, typeOfValue } from "./arithmetic.ts";
-import { range } from "./product-maps.ts";
+import { range } from "./product-transpose-rules.ts";
 
 export interface Batched {
   readonly value: GraphValue;

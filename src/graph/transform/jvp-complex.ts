@@ -31,7 +31,7 @@ import {
 import type { JvpContext, JvpRule, Tangent } from "./context.ts";
 import { padOf, required, scaling, single } from "./maps.ts";
 import type { LinearMap } from "./linear.ts";
-import { through } from "./through.ts";
+import { through } from "./jvp-by-decomposition.ts";
 
 function complexOf(builder: GraphBuilder, real: GraphValue, imaginary: GraphValue): GraphValue {
   return builder.one("stablehlo.complex", { lhs: real, rhs: imaginary }, {});

@@ -16,7 +16,7 @@ import { isDifferentiable, reverseOf } from "./context.ts";
 import type { JvpContext, Replacement } from "./context.ts";
 import { ReverseMode } from "./linear.ts";
 import { required } from "./maps.ts";
-import { refused } from "./refusal.ts";
+import { refused } from "./nondifferentiable.ts";
 
 function unchanged(op: AnyGraphOp, context: JvpContext): Replacement {
   context.builder.append(op);

@@ -32,8 +32,8 @@ import {
   signRule,
 } from "./jvp-complex.ts";
 import { conversion, negation, required, scaling, selection, single } from "./maps.ts";
-import { refused, zero } from "./refusal.ts";
-import { through } from "./through.ts";
+import { refused, zero } from "./nondifferentiable.ts";
+import { through } from "./jvp-by-decomposition.ts";
 
 interface Place {
   readonly builder: GraphBuilder;

@@ -20,7 +20,7 @@ import {
   typeOfValue,
 } from "./arithmetic.ts";
 import type { JvpContext, JvpRule, JvpRules, Tangent } from "./context.ts";
-import { convolutionMap } from "./convolution-maps.ts";
+import { convolutionMap } from "./convolution-transpose-rules.ts";
 import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
 import { expandMap, expandReduce, expandReduceWindow } from "./expand/folds.ts";
 import { expandMultiplying, expandReplacing } from "./expand/scatter.ts";
@@ -42,11 +42,11 @@ import {
   summation,
 } from "./maps.ts";
 import type { LinearMap } from "./linear.ts";
-import { dotMap, range } from "./product-maps.ts";
-import { refused, zero } from "./refusal.ts";
-import { through } from "./through.ts";
-import { scatterAdding } from "./scatter-maps.ts";
-import { picking, placing, windowSumming } from "./window-maps.ts";
+import { dotMap, range } from "./product-transpose-rules.ts";
+import { refused, zero } from "./nondifferentiable.ts";
+import { through } from "./jvp-by-decomposition.ts";
+import { scatterAdding } from "./scatter-transpose-rules.ts";
+import { picking, placing, windowSumming } from "./window-transpose-rules.ts";
 
 type OneOperand = GraphOp<"stablehlo.reshape" | "stablehlo.transpose" | "stablehlo.slice">;
 

@@ -23,8 +23,8 @@ import {
 import type { JvpRule } from "./context.ts";
 import { conjugate } from "./jvp-complex.ts";
 import { required, single } from "./maps.ts";
-import { range } from "./product-maps.ts";
-import { heldConstant, through } from "./through.ts";
+import { range } from "./product-transpose-rules.ts";
+import { heldConstant, through } from "./jvp-by-decomposition.ts";
 
 function swapped(builder: GraphBuilder, value: GraphValue): GraphValue {
   const axes = range(0, typeOfValue(value).shape.length);

@@ -37,8 +37,8 @@ import {
 } from "./jvp-shapes.ts";
 import { ForwardMode, ReverseMode } from "./linear.ts";
 import { required } from "./maps.ts";
-import { refused, zero } from "./refusal.ts";
-import { through } from "./through.ts";
+import { refused, zero } from "./nondifferentiable.ts";
+import { through } from "./jvp-by-decomposition.ts";
 
 /** Ops whose derivative changes how their values are computed. */
 const replacing = {

@@ -27,7 +27,7 @@ import {
   u16,
   u8,
 } from "../../formats/dtype.ts";
-import { asynchronousCodes } from "../../support/codes/ir/asynchronous.ts";
+import { asynchronousCodes } from "../../support/diagnostic-codes/ir/asynchronous.ts";
 import type { OpAttributes, OpOperands } from "../ops.ts";
 
 const index = scalar(i32);

@@ -23,7 +23,7 @@ import {
   tileOrRefOperand,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { Draft, InferContext, InferRules } from "./draft.ts";
+import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
 import { operandsText, wgmmaAccumulators } from "./matrix.ts";

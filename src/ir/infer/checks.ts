@@ -17,7 +17,7 @@ import { dimensionsOf, sameShape, shapeText, sizeText } from "../size.ts";
 import type { Size } from "../size.ts";
 import { dataShape, sameType, typeText } from "../types.ts";
 import type { DataType, RefType, Type, TypeKind } from "../types.ts";
-import type { Draft, InferContext } from "./draft.ts";
+import type { Draft, InferContext } from "./inference-input.ts";
 
 /** Lanes share a tile; this many elements is already 8192 registers of each of the 128 lanes. */
 const largestTile = 2 ** 20;

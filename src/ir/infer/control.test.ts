@@ -11,7 +11,7 @@ import {
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
 import { bf16, bool, f32, i32, i64, u32 } from "../../formats/dtype.ts";
-import { controlCodes } from "../../support/codes/ir/control.ts";
+import { controlCodes } from "../../support/diagnostic-codes/ir/control.ts";
 import type { Region, Value } from "../node.ts";
 import { barrierType, inflightType, refType, scalarType, tileType } from "../types.ts";
 import type { Type } from "../types.ts";

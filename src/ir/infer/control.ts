@@ -30,7 +30,7 @@ import {
   typesText,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { Draft, InferContext, InferRules } from "./draft.ts";
+import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 
 function yieldedTypes(region: Region): readonly Type[] {
   return yieldedValues(region).map(({ type }) => type);

@@ -14,14 +14,14 @@ import type { OpKind } from "../ops.ts";
 import type { Type } from "../types.ts";
 import { asynchronousRules } from "./asynchronous.ts";
 import { controlRules } from "./control.ts";
-import type { Draft, InferContext, InferRules } from "./draft.ts";
+import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { memoryRules } from "./memory.ts";
 import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { tileRules } from "./tiles.ts";
 import { valueRules } from "./values.ts";
 
-export type { Draft, InferContext } from "./draft.ts";
+export type { Draft, InferContext } from "./inference-input.ts";
 
 const inferRules: InferRules = Object.freeze({
   ...valueRules,

@@ -9,7 +9,7 @@ import { shapeText } from "../size.ts";
 import { dataShape, dataType, sameType, typeText } from "../types.ts";
 import type { DataType } from "../types.ts";
 import { dataOperand, fail, requireTileShape, sameTypeLists, typesText } from "./checks.ts";
-import type { Draft } from "./draft.ts";
+import type { Draft } from "./inference-input.ts";
 
 type InlineDraft = Draft<"inline_ptx">;
 

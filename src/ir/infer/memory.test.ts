@@ -11,7 +11,7 @@ import {
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
 import { bf16, bool, f16, f32, i32, i8, u8 } from "../../formats/dtype.ts";
-import { memoryCodes } from "../../support/codes/ir/memory.ts";
+import { memoryCodes } from "../../support/diagnostic-codes/ir/memory.ts";
 import { dimension } from "../size.ts";
 
 const index = scalar(i32);

@@ -29,7 +29,7 @@ import {
   tileOperand,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { Draft, InferContext, InferRules } from "./draft.ts";
+import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 
 type AtomicFunction = (typeof atomicFunctions)[number];
 

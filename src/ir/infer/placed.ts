@@ -3,7 +3,7 @@ import { u8 } from "../../formats/dtype.ts";
 import type { placedOps } from "../ops/placed.ts";
 import { refType, tileType } from "../types.ts";
 import { tileOperand } from "./checks.ts";
-import type { InferRules } from "./draft.ts";
+import type { InferRules } from "./inference-input.ts";
 
 export const placedRules: InferRules<keyof typeof placedOps> = {
   convert_layout(draft) {

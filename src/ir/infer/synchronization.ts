@@ -16,7 +16,7 @@ import {
   semaphoreOperand,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { Draft, InferContext, InferRules } from "./draft.ts";
+import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 
 /** An mbarrier counts arrivals in 20 bits. */
 const mostArrivals = 2 ** 20 - 1;

@@ -28,7 +28,7 @@ import {
   listText,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { Draft, InferRules } from "./draft.ts";
+import type { Draft, InferRules } from "./inference-input.ts";
 import { dotAccumulators, operandsText } from "./matrix.ts";
 
 function broadcast(draft: Draft<"broadcast">): readonly Type[] {

@@ -11,8 +11,8 @@ import {
 import type { Mistake } from "../../../test/ir-fixtures.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { dimension } from "../size.ts";
-import { tileCodes } from "../../support/codes/ir/tiles.ts";
-import { valueCodes } from "../../support/codes/ir/values.ts";
+import { tileCodes } from "../../support/diagnostic-codes/ir/tiles.ts";
+import { valueCodes } from "../../support/diagnostic-codes/ir/values.ts";
 
 const { bf16, bool, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i64, i8, u64, u8 } = dtypes;
 const row = tile(f32, 64);

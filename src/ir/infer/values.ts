@@ -31,7 +31,7 @@ import {
   sameTypes,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { Draft, InferContext, InferRules } from "./draft.ts";
+import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { inlinePtx } from "./inline.ts";
 
 /** The least and greatest value of an integer format. */

@@ -3,7 +3,7 @@ import { here, op, region, scalar, testMistakes } from "../../../test/ir-fixture
 import type { Mistake } from "../../../test/ir-fixtures.ts";
 import { elsewhere, empty, header, kernelOf, stop, there } from "../../../test/ir-kernels.ts";
 import { f32, i32 } from "../../formats/dtype.ts";
-import { verifierCodes } from "../../support/codes/ir/verifier.ts";
+import { verifierCodes } from "../../support/diagnostic-codes/ir/verifier.ts";
 import type { AnyOp, Region, Value } from "../node.ts";
 import type { OpKind } from "../ops.ts";
 import { verifyKernel } from "./index.ts";

@@ -12,7 +12,7 @@ import {
 import type { Mistake } from "../../../test/ir-fixtures.ts";
 import { empty, header, kernelOf, stop, there } from "../../../test/ir-kernels.ts";
 import { f32, i32 } from "../../formats/dtype.ts";
-import { verifierCodes } from "../../support/codes/ir/verifier.ts";
+import { verifierCodes } from "../../support/diagnostic-codes/ir/verifier.ts";
 import { Builder } from "../builder.ts";
 import type { Kernel, KernelParameter } from "../node.ts";
 import { dimension } from "../size.ts";

@@ -12,7 +12,7 @@ import {
   wait,
 } from "../../../test/ir-kernels.ts";
 import { i32 } from "../../formats/dtype.ts";
-import { verifierCodes } from "../../support/codes/ir/verifier.ts";
+import { verifierCodes } from "../../support/diagnostic-codes/ir/verifier.ts";
 import { scalarType } from "../types.ts";
 
 test(

@@ -12,7 +12,7 @@ import {
 } from "../../../test/ir-kernels.ts";
 import type { Writer } from "../../../test/ir-kernels.ts";
 import { f32, i32 } from "../../formats/dtype.ts";
-import { verifierCodes } from "../../support/codes/ir/verifier.ts";
+import { verifierCodes } from "../../support/diagnostic-codes/ir/verifier.ts";
 import { scalarType } from "../types.ts";
 
 /** Writes ops inside the body of a region op. */

@@ -9,7 +9,7 @@ import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { tensor, dim } from "../../lang/index.ts";
-import { lower } from "../../lower/pipeline.ts";
+import { lower } from "../../lower/stages.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";

@@ -12,7 +12,7 @@
 import type { ComparePredicate } from "../../formats/arithmetic/functions.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { rangeOf } from "../../ir/facts/fact.ts";
+import { rangeOf } from "../../ir/range-analysis/fact.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { OpKind } from "../../ir/ops.ts";
 import { isData } from "../../ir/types.ts";

@@ -15,7 +15,7 @@ import { addSizes, floorDivSize, multiplySizes, sameSize, sizeText } from "../..
 import type { Size } from "../../ir/size.ts";
 import { tensor } from "../../lang/index.ts";
 import type { TensorSpec } from "../../lang/index.ts";
-import { splitPrecisions } from "../../lang/split.ts";
+import { splitPrecisions } from "../../lang/split-precision.ts";
 import type { SplitPrecision } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";

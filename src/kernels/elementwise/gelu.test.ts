@@ -5,7 +5,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { erfc } from "../../graph/evaluate/elementwise/special.ts";
 import type { Accuracy, Tile } from "../../lang/index.ts";
-import { lower } from "../../lower/pipeline.ts";
+import { lower } from "../../lower/stages.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";

@@ -16,7 +16,7 @@ export type MatmulConfiguration =
       /** Pairs of tiles in flight. */
       readonly stages: number;
       /**
-       * Whether tiles are whole, those of the last round split along k (`lang/pipeline/segments.ts`), or all of them multiplied in parts
+       * Whether tiles are whole, those of the last round split along k (`lang/pipeline/stream-k.ts`), or all of them multiplied in parts
        * that a launch of its own sums (`split-k.ts`).
        */
       readonly schedule: "tiles" | "stream-k" | "split-k";

@@ -5,7 +5,7 @@ import { bf16, f32, f64, i32, i4, i8, u4 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { tensor, cdiv, dim } from "../../lang/index.ts";
 import type { TensorSpec, Tile } from "../../lang/index.ts";
-import { place } from "../../lower/pipeline.ts";
+import { place } from "../../lower/stages.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { attention } from "../attention/attention.ts";

@@ -1,7 +1,7 @@
 /** What the launches of a product are given: operands as they lie in memory, further inputs, and sizes. */
 import type { PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { ProductSizes } from "./configuration.ts";
-import { namedArguments } from "./given-names.ts";
+import { namedArguments } from "./user-array-names.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { scaleShape } from "./weights/quantized.ts";
 import { storedHalf } from "./weights/sparse-weights.ts";

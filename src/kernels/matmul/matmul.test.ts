@@ -10,7 +10,7 @@ import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../format
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { tensor, dim } from "../../lang/index.ts";
-import { place } from "../../lower/pipeline.ts";
+import { place } from "../../lower/stages.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";

@@ -17,7 +17,7 @@ import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { givenArray, requireFields, requireRows, requiredArray } from "../support/arguments.ts";
 import type { Fields } from "../support/arguments.ts";
-import { splitPrecisions } from "../../lang/split.ts";
+import { splitPrecisions } from "../../lang/split-precision.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { inputShape } from "./epilogue/epilogue.ts";
 import type { Epilogue } from "./epilogue/epilogue.ts";
@@ -32,7 +32,7 @@ import {
   sharedBatch,
   usualOutput,
 } from "./problem.ts";
-import { equalSizes, nameTaken, refused } from "./refusals.ts";
+import { equalSizes, nameTaken, refused } from "./argument-errors.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
 import { prologuesOf, storedOperand, weightPrologue } from "./prologue/given-prologues.ts";
 import { isQuantized } from "./weights/quantized.ts";

@@ -7,7 +7,7 @@
  *
  * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves; where there are no more tiles than
  * processors, a block has one by its place in the grid, whose pieces leave through slots of the ring. Where
- * the tiles of the last round are split (`lang/pipeline/segments.ts`), sums of their parts go from block to block through memory, unless these are halves
+ * the tiles of the last round are split (`lang/pipeline/stream-k.ts`), sums of their parts go from block to block through memory, unless these are halves
  * of columns.
  *
  * Two blocks of a cluster have tiles one below the other. Each fetches its own rows, and half of the columns for both, so
@@ -33,9 +33,9 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore } from "../../lang/index.ts";
-import { Mailbox, mailboxScratch } from "../../lang/pipeline/counting.ts";
-import { splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
-import type { Handing, Segments } from "../../lang/pipeline/segments.ts";
+import { Mailbox, mailboxScratch } from "../../lang/pipeline/dynamic-tile-counter.ts";
+import { splitTiles, workerOf } from "../../lang/pipeline/stream-k.ts";
+import type { Handing, Segments } from "../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Dimension, Size } from "../../ir/size.ts";
 import { atLocation, captureLocation } from "../../support/location.ts";
@@ -45,9 +45,9 @@ import { askAhead, asksAhead } from "./mainloop/prefetch.ts";
 import { copyTiles } from "./mainloop/producer.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
-import type { PersistentForm, Shapes, Work } from "./work.ts";
+import type { PersistentForm, Shapes, Work } from "./kernel-context.ts";
 import { inputSpecs } from "./epilogue/epilogue.ts";
-import { parameterName, tilesName } from "./given-names.ts";
+import { parameterName, tilesName } from "./user-array-names.ts";
 import { handedShape } from "./epilogue/stream-k-partials.ts";
 import { leaveCluster, consumeTiles } from "./mainloop/consumer.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./scheduler/tile-scheduler.ts";
@@ -67,7 +67,7 @@ import {
   storesInSlots,
 } from "./tile-shapes.ts";
 import type { Sides } from "./mainloop/operands.ts";
-import type { Counting } from "./work.ts";
+import type { Counting } from "./kernel-context.ts";
 import { metadataName, metadataSpec, metadataTile } from "./weights/sparse-weights.ts";
 
 /** Parts of a tile of the last round at most where only the device knows how many tiles there are, which may be much smaller than others. */

@@ -9,7 +9,7 @@ import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue/epilogue.ts";
-import { parameterName } from "./given-names.ts";
+import { parameterName } from "./user-array-names.ts";
 import { outputSpecs } from "./epilogue/outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
 import {

@@ -13,11 +13,15 @@ import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { chooseConfiguration } from "./heuristics/choices.ts";
-import { persistentProblem, plainDepths, plainDepthsOf } from "./heuristics/choose.ts";
+import { chooseConfiguration } from "./heuristics/all-configurations.ts";
+import {
+  persistentProblem,
+  plainDepths,
+  plainDepthsOf,
+} from "./heuristics/select-configuration.ts";
 import { requireGemv } from "./skinny/gemv-candidates.ts";
 import { gemvKernel, gemvPiece } from "./skinny/gemv.ts";
-import { partsOfK } from "./given-names.ts";
+import { partsOfK } from "./user-array-names.ts";
 import { exchanged } from "./mainloop/f64.ts";
 import { edgesOf } from "./scheduler/edges.ts";
 import { outputArguments, withCombined } from "./epilogue/combined-outputs.ts";
@@ -40,7 +44,7 @@ import { requireSkinny } from "./skinny/candidates.ts";
 import { skinnyKernel, skinnyPiece } from "./skinny/skinny.ts";
 import type { PieceShape } from "./epilogue/outputs.ts";
 import { persistentKernel } from "./persistent.ts";
-import type { PersistentForm } from "./work.ts";
+import type { PersistentForm } from "./kernel-context.ts";
 import {
   copiesResult,
   depthOf,
@@ -57,9 +61,9 @@ import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prologue/prepare.ts";
 import type { Preparation } from "./prologue/prepare.ts";
 import { prologueOf, requireRoom } from "./problem.ts";
-import { refused } from "./refusals.ts";
+import { refused } from "./argument-errors.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { recipeOf } from "./recipe.ts";
+import { recipeOf } from "./f32-emulation.ts";
 import { withRoom } from "./heuristics/shared-memory-fit.ts";
 import { missingProduct } from "./weights/sparse-weights.ts";
 import { summedPiece, sumPartsKernel } from "./epilogue/split-k-reduce.ts";

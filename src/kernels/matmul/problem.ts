@@ -17,7 +17,7 @@ import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import type { Epilogue } from "./epilogue/epilogue.ts";
 import type { FurtherOutput } from "./epilogue/outputs.ts";
-import { equalSizes, refused } from "./refusals.ts";
+import { equalSizes, refused } from "./argument-errors.ts";
 import type { Prologue } from "./prologue/prologue.ts";
 import type { QuantizedSpec } from "./weights/quantized.ts";
 

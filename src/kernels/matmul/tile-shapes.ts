@@ -6,12 +6,12 @@ import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
 import { isHeld } from "./mainloop/register-operand.ts";
 import type { PieceShape } from "./epilogue/outputs.ts";
-import type { PersistentForm } from "./work.ts";
+import type { PersistentForm } from "./kernel-context.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { copiedInputs } from "./prologue/prologue.ts";
-import { recipeOf } from "./recipe.ts";
-import type { Recipe } from "./recipe.ts";
+import { recipeOf } from "./f32-emulation.ts";
+import type { Recipe } from "./f32-emulation.ts";
 import { block, metadataBytes } from "./weights/sparse-weights.ts";
 
 /**

@@ -19,10 +19,13 @@ import { dim } from "../../lang/index.ts";
 import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { hasHalves } from "../../lang/pipeline/segments.ts";
+import { hasHalves } from "../../lang/pipeline/stream-k.ts";
 import type { Target } from "../../targets/target.ts";
-import { persistentCandidates } from "../matmul/heuristics/candidates.ts";
-import { persistentProblem, plainConfiguration } from "../matmul/heuristics/choose.ts";
+import { persistentCandidates } from "../matmul/heuristics/persistent-candidates.ts";
+import {
+  persistentProblem,
+  plainConfiguration,
+} from "../matmul/heuristics/select-configuration.ts";
 import { threadRows } from "../matmul/configuration.ts";
 import type {
   PersistentConfiguration,
@@ -40,10 +43,10 @@ import {
 } from "../matmul/launch-arguments.ts";
 import { tiledModel } from "../matmul/cost/model.ts";
 import { fittingRoom, multiplying, persistentLaunches, requirePossible } from "../matmul/plan.ts";
-import { recipeOf } from "../matmul/recipe.ts";
+import { recipeOf } from "../matmul/f32-emulation.ts";
 import { depthOf, halvesColumns, tileCount, workerCount } from "../matmul/tile-shapes.ts";
 import { outputSpec } from "../matmul/problem.ts";
-import { nameTaken } from "../matmul/refusals.ts";
+import { nameTaken } from "../matmul/argument-errors.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { isQuantized } from "../matmul/weights/quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "../matmul/weights/quantized.ts";

@@ -7,7 +7,7 @@ import type { Device } from "../../device/device.ts";
 import { bf16, f32, f8e4m3fn, i32, i8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { tensor, dim } from "../../lang/index.ts";
-import { lower } from "../../lower/pipeline.ts";
+import { lower } from "../../lower/stages.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";

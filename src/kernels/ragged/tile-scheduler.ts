@@ -10,7 +10,7 @@
  *
  * Tiles of many rows come group by group, those that read the same columns of a matrix side by side: they run at the same time, and on processors that ask the cache
  * together. Tiles of small groups (s) wait for memory, and others (L) for tensor cores, so where all are dealt in few rounds the small ones are spread
- * among the others, but for the last round, where its tiles are divided along k (`lang/pipeline/segments.ts`): sums of few rows are handed on sooner.
+ * among the others, but for the last round, where its tiles are divided along k (`lang/pipeline/stream-k.ts`): sums of few rows are handed on sooner.
  *
  *   blocks   L L s L L s L L s        L L s L L s L L s        s s s s s s
  */

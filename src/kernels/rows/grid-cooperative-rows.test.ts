@@ -7,7 +7,7 @@ import { checkWeighedSoftmax } from "../../../test/support/weighed-softmax.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f32, f64 } from "../../formats/dtype.ts";
 import { open } from "../../runtime/open.ts";
-import { lower } from "../../lower/pipeline.ts";
+import { lower } from "../../lower/stages.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { targets } from "../../targets/target.ts";
 import type { GridCooperativeRowsConfiguration } from "./choose-pipelined-rows.ts";

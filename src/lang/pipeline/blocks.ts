@@ -25,7 +25,7 @@ import { emitOrigin, originOf } from "../trace.ts";
 import type { Trace } from "../trace.ts";
 import { callBody, describe, origin } from "../traced.ts";
 import { all, slice } from "../window.ts";
-import type { Axes } from "./steps.ts";
+import type { Axes } from "./step-grid.ts";
 
 /** Gives the window on global memory that belongs to a step. */
 export type BlockMap<A, D extends DTypeName = DTypeName> = (axes: A) => Ref<D>;

@@ -12,13 +12,13 @@ export type { CarryingPipeline, PipelineOptions } from "./pipeline.ts";
 export { ring, pingPong } from "./ring.ts";
 export type { Ring, RingPosition, PingPong, PingPongOptions } from "./ring.ts";
 export type { RegisterShares } from "./registers.ts";
-export { warpSpecialized } from "./specialized.ts";
+export { warpSpecialized } from "./warp-specialized.ts";
 export type {
   RunSteps,
   SpecializedOptions,
   SpecializedStep,
   SpecializedTile,
-} from "./specialized-options.ts";
+} from "./warp-specialized-options.ts";
 export { storeThrough } from "./store-through.ts";
 export { tiles } from "./tiles.ts";
 export type { TileOptions, Tiles } from "./tiles.ts";

@@ -9,11 +9,11 @@ import type { Trace } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import { planBlock } from "./blocks.ts";
 import type { BlockMap, BlockPlan } from "./blocks.ts";
-import type { OutputPlan } from "./drain.ts";
-import type { FeedPlan, InputPlan } from "./feed.ts";
-import { dividedAxis, multicastAxis, peersAlong, requireMulticastSlots } from "./sharing.ts";
-import type { Sharers } from "./sharing.ts";
-import type { Axes } from "./steps.ts";
+import type { OutputPlan } from "./output-ring.ts";
+import type { FeedPlan, InputPlan } from "./input-ring.ts";
+import { dividedAxis, multicastAxis, peersAlong, requireMulticastSlots } from "./multicast.ts";
+import type { Sharers } from "./multicast.ts";
+import type { Axes } from "./step-grid.ts";
 
 /** How a pipeline fetches an input: the window of each step, and how many are in flight. */
 export interface InputOptions<A, D extends DTypeName = DTypeName> {

@@ -24,18 +24,18 @@ import { wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
 import { hasAccumulator, settle } from "./carries.ts";
 import type { Settled } from "./carries.ts";
-import { Drain, drainScratch } from "./drain.ts";
-import type { DrainPlan } from "./drain.ts";
-import { Feed, feedScratch } from "./feed.ts";
-import type { Copying } from "./feed.ts";
+import { Drain, drainScratch } from "./output-ring.ts";
+import type { DrainPlan } from "./output-ring.ts";
+import { Feed, feedScratch } from "./input-ring.ts";
+import type { Copying } from "./input-ring.ts";
 import { entriesOf, planFeeds, planOutputs, requireNames } from "./options.ts";
 import type { BlocksOf, FeedDefaults, Formats, InputsOf, OutputsOf } from "./options.ts";
-import { alone } from "./sharing.ts";
-import type { Sharers } from "./sharing.ts";
-import { workStep } from "./step.ts";
-import type { Named, StepState, StepWork } from "./step.ts";
-import { Steps } from "./steps.ts";
-import type { Axes, AxesOf, Odometer, StepGrid } from "./steps.ts";
+import { alone } from "./multicast.ts";
+import type { Sharers } from "./multicast.ts";
+import { workStep } from "./pipeline-step.ts";
+import type { Named, StepState, StepWork } from "./pipeline-step.ts";
+import { Steps } from "./step-grid.ts";
+import type { Axes, AxesOf, Odometer, StepGrid } from "./step-grid.ts";
 
 /** Options of `pipeline`: the grid of steps, the inputs and the outputs. */
 export interface PipelineOptions<G, I extends Formats, O extends Formats> {

@@ -17,8 +17,8 @@
  *
  *   tiles 0 … 6 for 3 blocks         block 0: 0, 5, 6     block 1: 1, 4     block 2: 2, 3
  *
- * With a counter, a block takes the next tile whenever it is done with one (`counting.ts`). Tiles of a thin last round can be
- * split along their steps (`segments.ts`).
+ * With a counter, a block takes the next tile whenever it is done with one (`dynamic-tile-counter.ts`). Tiles of a thin last round can be
+ * split along their steps (`stream-k.ts`).
  */
 import { i32 } from "../../formats/dtype.ts";
 import type { GridAxis } from "../../ir/node.ts";
@@ -38,12 +38,12 @@ import { gridSize, Semaphore } from "../sync.ts";
 import { activeTrace, emitOrigin } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
-import { countedTiles, Once } from "./counting.ts";
-import type { Dealer } from "./counting.ts";
+import { countedTiles, Once } from "./dynamic-tile-counter.ts";
+import type { Dealer } from "./dynamic-tile-counter.ts";
 import { asScalar } from "./ring.ts";
-import { splitTiles, workerOf } from "./segments.ts";
-import type { Handing, Segment } from "./segments.ts";
-import type { Axes, AxesOf, StepGrid } from "./steps.ts";
+import { splitTiles, workerOf } from "./stream-k.ts";
+import type { Handing, Segment } from "./stream-k.ts";
+import type { Axes, AxesOf, StepGrid } from "./step-grid.ts";
 
 /** Options of `tiles`. */
 export interface TileOptions {

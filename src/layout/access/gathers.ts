@@ -8,7 +8,7 @@
  */
 import { gatheredShape, repetitionsOf } from "../../ir/indexed.ts";
 import type { AccessOp, IndexedShape } from "../../ir/indexed.ts";
-import type { Facts } from "../../ir/facts/index.ts";
+import type { Facts } from "../../ir/range-analysis/index.ts";
 import { knownDivisor } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { refOf } from "../../ir/traverse.ts";

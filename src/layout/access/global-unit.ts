@@ -2,8 +2,8 @@
  * What is moved at once in global memory: neighbours along the contiguous axis, as far as alignment is known. The start of
  * every row must be aligned, lanes must hold whole runs, and index tiles must pick each run as one.
  */
-import { constantOf } from "../../ir/facts/fact.ts";
-import { divisorNumber } from "../../ir/facts/index.ts";
+import { constantOf } from "../../ir/range-analysis/fact.ts";
+import { divisorNumber } from "../../ir/range-analysis/index.ts";
 import { knownDivisor } from "../../ir/size.ts";
 import { greatestCommonDivisor } from "../../support/integers.ts";
 import { powerOfTwoIn } from "../algebra/vectors.ts";

@@ -4,7 +4,7 @@
  *
  *   barrier_wait %full index(%slot) {guard = ["index 0"]}      %slot is below 4, and perhaps below 0
  */
-import type { Facts } from "../../ir/facts/index.ts";
+import type { Facts } from "../../ir/range-analysis/index.ts";
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import type { Size } from "../../ir/size.ts";
 import { testedIndexText } from "./gathers.ts";

@@ -11,7 +11,7 @@
  *   | x rows 64 i to 64 i + 63    | [64, 8, 64]    | 64 : 64, 512 : 8 · 64 | [n, 8, 64]        |
  *   | x rows 64 i to 64 i + 63    | [32768]        | 64 · 512 : 32768     | [32768], moved     |
  */
-import { divisorNumber } from "../../ir/facts/index.ts";
+import { divisorNumber } from "../../ir/range-analysis/index.ts";
 import { divideSizeExactly, knownDivisor, multiplySizes, sameSize } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { reshapeView } from "../algebra/shared-view.ts";

@@ -16,7 +16,7 @@
  * sums has wrapped; of any other element some bound says so, since bounds are tested without wrapping.
  * An index that drops an axis must be inside, and so must every window of shared memory: there the kernel stops.
  */
-import { divisorNumber } from "../../ir/facts/index.ts";
+import { divisorNumber } from "../../ir/range-analysis/index.ts";
 import type { Size } from "../../ir/size.ts";
 import type { AxisWindow, Bound, Index, IndexSums, RequiredBound, Sides } from "./window.ts";
 import type { SharedBox, SharedMove, WindowAxis } from "./window.ts";

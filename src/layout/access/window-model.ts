@@ -5,7 +5,7 @@
 import type { Kernel, KernelParameter, Op, OpOf, Value } from "../../ir/node.ts";
 import type { WindowKind } from "../../ir/ops.ts";
 import { isWindow } from "../../ir/traits.ts";
-import type { Facts } from "../../ir/facts/index.ts";
+import type { Facts } from "../../ir/range-analysis/index.ts";
 import { rowMajorSizes } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { product } from "../algebra/index-bits.ts";
@@ -15,7 +15,7 @@ import { refOf } from "../../ir/traverse.ts";
 import { reshapeGlobal, reshapeShared } from "./reshape.ts";
 import { sliceAxes, sliceShared } from "./slice.ts";
 import type { AxisSlice, StatedBound, Testing } from "./slice.ts";
-import { constantOf } from "../../ir/facts/fact.ts";
+import { constantOf } from "../../ir/range-analysis/fact.ts";
 import { factSums, liesInShared, transposeAxes, wholeAxes } from "./window.ts";
 import type { GlobalBox, Index, MemoryWindow, SharedMove, Sides } from "./window.ts";
 

@@ -11,9 +11,9 @@
  *   | emitter     | the same, in register %r4                         | as the kernel's `guard` says |
  */
 import type { DType } from "../../formats/dtype.ts";
-import { constantOf } from "../../ir/facts/fact.ts";
-import { divisorNumber, exactly, sumOfIndices } from "../../ir/facts/index.ts";
-import type { Fact } from "../../ir/facts/index.ts";
+import { constantOf } from "../../ir/range-analysis/fact.ts";
+import { divisorNumber, exactly, sumOfIndices } from "../../ir/range-analysis/index.ts";
+import type { Fact } from "../../ir/range-analysis/index.ts";
 import { knownDivisor } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { greatestCommonDivisor } from "../../support/integers.ts";

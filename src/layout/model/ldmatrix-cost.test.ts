@@ -1,7 +1,7 @@
 /** Tiles that move as matrices: what they cost, and that factors of mma.sync are stored so that they do. */
 import { describe, expect, test } from "vitest";
 import { tensor, bf16, dot, f16, f32, kernel, smem } from "tilewright";
-import { place } from "../../lower/pipeline.ts";
+import { place } from "../../lower/stages.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { targets } from "../../targets/target.ts";
 import { matrixMoves } from "./ldmatrix-cost.ts";

@@ -7,8 +7,8 @@
  *      \------------- an instruction is refused ----------------/
  *
  * The retry is here (`placeWithRetry`): an instruction whose operands cannot be stored for it is refused, another one selected, and the
- * system solved again. Two more retries surround it: through shared memory (`lower/rearrange.ts`), and without software pipelining
- * (`placePipelined` in `lower/pipeline.ts`).
+ * system solved again. Two more retries surround it: through shared memory (`lower/slice-through-shared.ts`), and without software pipelining
+ * (`placePipelined` in `lower/stages.ts`).
  */
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";

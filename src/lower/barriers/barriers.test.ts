@@ -20,7 +20,7 @@ import {
 } from "../../lang/index.ts";
 import type { KernelDefinition, Tile } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
-import { place } from "../pipeline.ts";
+import { place } from "../stages.ts";
 import { insertBarriers, verifyBarriers } from "./index.ts";
 
 const kernels: { readonly [name: string]: KernelDefinition } = {

@@ -5,7 +5,7 @@ import { walkOps } from "../../ir/traverse.ts";
 import { tensor, dim, gmem, iota, kernel, loop, slice, when, zeros } from "../../lang/index.ts";
 import type { TensorSpec, Ref, Scalar } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
-import { place } from "../pipeline.ts";
+import { place } from "../stages.ts";
 
 const { f32, i32, i4 } = dtypes;
 

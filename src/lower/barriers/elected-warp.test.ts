@@ -19,7 +19,7 @@ import {
 } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import { targets } from "../../targets/target.ts";
-import { place } from "../pipeline.ts";
+import { place } from "../stages.ts";
 
 const [rounds, stages, rows, columns] = [7, 2, 8, 16];
 const numbers = Array.from({ length: rounds * rows * columns }, (_, index) => index % 13);

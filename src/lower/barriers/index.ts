@@ -13,7 +13,7 @@
  * |--------------------|------------------------------------------------------------------------|
  * | elected-warp.ts           | loops of waits and copies that one warp runs for all                   |
  * | needed-barriers.ts | `lane_barrier`, `proxy_fence`                                          |
- * | product-waits.ts   | `products_wait`                                                        |
+ * | wgmma-register-waits.ts   | `products_wait`                                                        |
  * | cluster-scope.ts   | `scope` of arrivals and waits on barriers                              |
  * | arrival-counts.ts  | `scale` of barriers: an arrival of each warp, or one of all            |
  * | kernel-boundaries.ts            | `cluster_barrier` and `copies_read` where a kernel begins and ends     |
@@ -35,7 +35,7 @@ import { electCopies } from "./elected-warp.ts";
 import { verifyEnds, withEnds } from "./kernel-boundaries.ts";
 import { neededBarriers } from "./needed-barriers.ts";
 import type { Need } from "./needed-barriers.ts";
-import { productsInFlight } from "./product-waits.ts";
+import { productsInFlight } from "./wgmma-register-waits.ts";
 import { findClusterScope } from "./cluster-scope.ts";
 import { SampledBoxes } from "./sampled-windows.ts";
 import { visitEach } from "../../support/visit-each.ts";

@@ -23,7 +23,7 @@ import {
 import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { targets } from "../../targets/target.ts";
-import { place } from "../pipeline.ts";
+import { place } from "../stages.ts";
 
 const width = 64;
 const numbers = Array.from({ length: 2 * width }, (_, index) => index % 7);

@@ -1,7 +1,7 @@
 /**
- * Waits for products that read registers (`product-waits.ts`), held against runs of random kernels along many ways, where nothing ends before
+ * Waits for products that read registers (`wgmma-register-waits.ts`), held against runs of random kernels along many ways, where nothing ends before
  * somebody waits for it: no such product runs on into a loop behind it, into the next round of its own, or into a branch that may
- * give its factor. The verifier asks `product-waits.ts` itself, which this test does not.
+ * give its factor. The verifier asks `wgmma-register-waits.ts` itself, which this test does not.
  */
 import { expect, test } from "vitest";
 import type { AnyOp, Region } from "../../ir/node.ts";
@@ -9,7 +9,7 @@ import { parseModule } from "../../ir/parser/parser.ts";
 import { traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { Random } from "../../support/random.ts";
-import { productsInFlight } from "./product-waits.ts";
+import { productsInFlight } from "./wgmma-register-waits.ts";
 
 const inflight = "inflight<f32, [64, 8], A>";
 const tiles = { narrow: "tile<bf16, [64, 16], A>", wide: "tile<f32, [64, 8], A>" };

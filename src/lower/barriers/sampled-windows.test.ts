@@ -16,7 +16,7 @@ import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
-import { place } from "../pipeline.ts";
+import { place } from "../stages.ts";
 import { SummedBoxes } from "./disjoint-windows.ts";
 import { verifyBarriers } from "./index.ts";
 import { SampledBoxes } from "./sampled-windows.ts";

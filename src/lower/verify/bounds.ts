@@ -6,8 +6,8 @@
  *   slice_ref %x offsets(%i) {sizes = [64], dropped = [], guard = []}      %i is below n, not below n − 63
  */
 import type { AccessOp } from "../../ir/indexed.ts";
-import { factsOf } from "../../ir/facts/index.ts";
-import type { Facts } from "../../ir/facts/index.ts";
+import { factsOf } from "../../ir/range-analysis/index.ts";
+import type { Facts } from "../../ir/range-analysis/index.ts";
 import type { AnyOp, Kernel, Op, PlacedFor } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";

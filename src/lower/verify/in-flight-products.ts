@@ -15,7 +15,7 @@
 import { followInFlightProducts, over } from "../../ir/in-flight-products.ts";
 import type { Kernel } from "../../ir/node.ts";
 import { reject } from "../../ir/verify/report.ts";
-import { productsInFlight } from "../barriers/product-waits.ts";
+import { productsInFlight } from "../barriers/wgmma-register-waits.ts";
 
 export function verifyInFlightProducts({ body }: Kernel): void {
   followInFlightProducts(body, {

@@ -23,7 +23,7 @@ import type { EmitContext } from "./context.ts";
 import { tileElements } from "./elements.ts";
 import { learnOfFailure, tellFailure } from "./failure.ts";
 import { firstHolder } from "./memory/access.ts";
-import { placesOf } from "./tiles/places.ts";
+import { placesOf } from "./tiles/valid-registers.ts";
 import { ScratchMemory } from "./tiles/scratch.ts";
 import type { TileValue } from "./values.ts";
 

@@ -7,7 +7,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { axesLayout, splat } from "../../layout/algebra/register-layout.ts";
 import { registerBit } from "../../layout/algebra/index-bits.ts";
 import { Random } from "../../support/random.ts";
-import { Code, SourceFiles } from "../code.ts";
+import { Code, SourceFiles } from "../function-builder.ts";
 import { packWord, splatWord, tileElements, tileFromElements, unpackWord } from "./elements.ts";
 import { slotsOf } from "./values.ts";
 

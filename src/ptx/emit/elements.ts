@@ -10,7 +10,7 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import { registersPerLane } from "../../layout/algebra/register-layout.ts";
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { braces, integer } from "../operands.ts";
 import type { TileValue } from "./values.ts";

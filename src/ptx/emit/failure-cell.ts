@@ -1,5 +1,5 @@
 /** What of a kernel decides how its failures are told: whether it needs the cell, and whether products may be in flight then. */
-import type { Facts } from "../../ir/facts/index.ts";
+import type { Facts } from "../../ir/range-analysis/index.ts";
 import type { AnyOp, Kernel, Op } from "../../ir/node.ts";
 import { accessesOf, traitsOf } from "../../ir/traits.ts";
 import { refOf, walkOps } from "../../ir/traverse.ts";

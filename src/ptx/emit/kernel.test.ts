@@ -17,7 +17,7 @@ import { evaluateSize } from "../../ir/size.ts";
 import { targets } from "../../targets/target.ts";
 import type { Executable } from "../executable.ts";
 import { printPtx } from "../printer.ts";
-import { lower } from "../../lower/pipeline.ts";
+import { lower } from "../../lower/stages.ts";
 
 const compiled = ({ kernel: own }: KernelDefinition): Executable => lower(own, targets.sm_90a);
 

@@ -8,7 +8,7 @@
  *   lane     0 … 31 each warp
  */
 import { lanesPerWarp } from "../../targets/target.ts";
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { integer, symbol } from "../operands.ts";
 

@@ -14,7 +14,7 @@ import {
   zeros,
 } from "tilewright";
 import type { KernelDefinition } from "tilewright";
-import { lower } from "../../lower/pipeline.ts";
+import { lower } from "../../lower/stages.ts";
 
 function blocksOf({ kernel: traced }: KernelDefinition): number | undefined {
   const { declarations } = lower(traced, targets.sm_90a).module;

@@ -24,7 +24,7 @@ import { threadBarrier, threadBarrierNumber, threadLanes, warpBarrier } from "./
 import type { EmitContext, EmitRules } from "./context.ts";
 import { stopAfterFailure, tryUntilDone } from "./failure.ts";
 import { clusterSize } from "./grid.ts";
-import { insideIndices, insidePeer } from "./memory/inside.ts";
+import { insideIndices, insidePeer } from "./memory/bounds-traps.ts";
 import type { BarrierValue, ScalarValue } from "./values.ts";
 
 /** All lanes of the block meet. */

@@ -14,13 +14,13 @@
  * integers are extended by their sign and narrow floats are their code.
  */
 import type { DType } from "../../formats/dtype.ts";
-import type { Fact } from "../../ir/facts/index.ts";
+import type { Fact } from "../../ir/range-analysis/index.ts";
 import type { Size } from "../../ir/size.ts";
 import type { Value } from "../../ir/node.ts";
 import type { GlobalBox, Reshaped, SharedBox, SharedMove } from "../../layout/access/window.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
-import type { RegisterClass } from "../code.ts";
+import type { RegisterClass } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 
 export interface ScalarValue {

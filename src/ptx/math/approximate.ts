@@ -3,7 +3,7 @@
  * and subnormal results are zeros (`.ftz`), which is what makes each a single instruction. Functions without one
  * are made of few: `logistic` of 4, `erf` of 14.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { Term } from "./arithmetic.ts";

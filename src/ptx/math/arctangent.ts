@@ -7,7 +7,7 @@
  *
  * and it has the sign of y.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { ByWidth, Width } from "./arithmetic.ts";

@@ -7,7 +7,7 @@
  * Every operation rounds once, to nearest, and keeps subnormal numbers. Numbers stand for immediates of
  * the width; integer operations work on the bits, of f64 on its high word, where sign and exponent are.
  */
-import type { Code, RegisterClass } from "../code.ts";
+import type { Code, RegisterClass } from "../function-builder.ts";
 import type { Operand, Register } from "../module.ts";
 import { braces, float32, float64, integer } from "../operands.ts";
 

@@ -8,7 +8,7 @@
  * Of f32, the power is the GPU's own approximation: it is less than 0.2, so that 2^-22 of it are less than one unit in the
  * last place of what it is taken from.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { ByWidth, Width } from "./arithmetic.ts";

@@ -9,7 +9,7 @@
  * 2^⌊n/2⌋ and 2^⌈n/2⌉. The first product is exact and the second rounds once. Numbers so large or small
  * that the result is certain are clamped first, which keeps n in range.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { ByWidth, Width } from "./arithmetic.ts";

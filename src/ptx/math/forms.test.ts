@@ -1,6 +1,6 @@
 /** What the sequences look like: without branches where many run side by side, and short. */
 import { describe, expect, test } from "vitest";
-import { Code, SourceFiles } from "../code.ts";
+import { Code, SourceFiles } from "../function-builder.ts";
 import type { Instruction } from "../module.ts";
 import { instructionText } from "../printer.ts";
 import { mathFunctions } from "./index.ts";

@@ -9,7 +9,7 @@
  *
  * `bounds.ts` says how far from the exact results they are.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { approximateBinary, approximateUnary } from "./approximate.ts";
 import { atan, atan2 } from "./arctangent.ts";

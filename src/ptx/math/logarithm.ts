@@ -6,7 +6,7 @@
  *
  * e and f, exact so far, are added so that what is lost by rounding joins the small terms.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { ByWidth, Width } from "./arithmetic.ts";

@@ -6,7 +6,7 @@
  *
  * A pair is the unrounded sum of a float and of a second one below the first's last place.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { ByWidth, Term, Width } from "./arithmetic.ts";

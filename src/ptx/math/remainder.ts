@@ -7,7 +7,7 @@
  *
  * A number below |y| is its own remainder, and takes no turn of the loop.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
 import { Arithmetic } from "./arithmetic.ts";

@@ -1,5 +1,5 @@
 /** One over the square root. */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { Width } from "./arithmetic.ts";

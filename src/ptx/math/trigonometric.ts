@@ -9,7 +9,7 @@
  *
  * `angle.ts` finds n and r for numbers of any size.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { reduceAngle } from "./angle.ts";
 import type { Angle } from "./angle.ts";

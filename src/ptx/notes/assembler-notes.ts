@@ -7,7 +7,7 @@
  *   ptxas info : (C7510) … wgmma.mma_async instructions are serialized …     TW7506
  *   ptxas info : (C7512) … wgmma.mma_async instructions are serialized …     TW7506
  */
-import { codes } from "../../support/codes/index.ts";
+import { codes } from "../../support/diagnostic-codes/index.ts";
 import type { PerformanceCode, PerformanceNote } from "./note.ts";
 
 /** What a kernel takes of a GPU, as the assembler tells. */

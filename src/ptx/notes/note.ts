@@ -8,10 +8,10 @@
  *     because:  rows of n elements need not begin at a multiple of 16 bytes
  *     remedy:   say what n is a multiple of: dim("n", { multipleOf: 8 })
  */
-import type { codes } from "../../support/codes/index.ts";
+import type { codes } from "../../support/diagnostic-codes/index.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Position } from "../../support/location.ts";
-import { performanceCodes } from "../../support/codes/performance.ts";
+import { performanceCodes } from "../../support/diagnostic-codes/performance.ts";
 
 export type PerformanceCode = keyof typeof codes & keyof typeof performanceCodes;
 

@@ -20,7 +20,7 @@ import {
 import type { KernelDefinition, Scalar } from "../../lang/index.ts";
 import { allocate } from "../../layout/plan/allocate.ts";
 import { placeKernel } from "../../layout/plan/place.ts";
-import { runPasses } from "../../passes/pipeline.ts";
+import { runPasses } from "../../passes/pass-order.ts";
 import { targets } from "../../targets/target.ts";
 import type { TargetName } from "../../targets/target.ts";
 import { guardBounds } from "../../lower/guard-bounds.ts";

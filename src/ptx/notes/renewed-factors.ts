@@ -1,6 +1,6 @@
 /** Products whose factor a loop holds in registers: it is copied for each of them in every round (`../factors/renew.ts`). */
-import { codes } from "../../support/codes/index.ts";
-import { renewal } from "../factors/renew.ts";
+import { codes } from "../../support/diagnostic-codes/index.ts";
+import { renewal } from "../wgmma-register-operands/renew.ts";
 import type { PtxModule, SourcePosition } from "../module.ts";
 import type { PerformanceNote } from "./note.ts";
 

@@ -1,6 +1,6 @@
 /** Registers that become one: by example, and random programs that must store what they stored before. */
 import { describe, expect, test } from "vitest";
-import { Code, SourceFiles } from "../code.ts";
+import { Code, SourceFiles } from "../function-builder.ts";
 import type { Operand, Register, Statement } from "../module.ts";
 import { address, braces, integer, symbol } from "../operands.ts";
 import { Random } from "../../support/random.ts";

@@ -11,7 +11,7 @@
  * Registers are numbered; those without a number do not matter to whoever asks.
  */
 import type { Instruction, Operand, Register, Statement } from "../module.ts";
-import { visitOperands, visitRegisters } from "../registers.ts";
+import { visitOperands, visitRegisters } from "../register-declarations.ts";
 
 export interface Effects {
   readonly reads: readonly number[];

@@ -15,7 +15,7 @@
  * its registers until the wait that ends it. Moves of innermost loops are tried first.
  */
 import type { Operand, Register, Statement } from "../module.ts";
-import { visitOperands } from "../registers.ts";
+import { visitOperands } from "../register-declarations.ts";
 import { effectsOf } from "./effects.ts";
 import type { Effects } from "./effects.ts";
 import { productsInFlight } from "./in-flight.ts";

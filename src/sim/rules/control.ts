@@ -8,7 +8,7 @@ import { dataShape, isData } from "../../ir/types.ts";
 import type { Agent } from "../agent.ts";
 import { breakHere } from "../debugger.ts";
 import { assertionReport, falseText, printText, stepReport, valueText } from "../print-messages.ts";
-import { placeText } from "../../order/access.ts";
+import { placeText } from "../../happens-before/access.ts";
 import { moveSlots } from "../program.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import { decodeValue, numberAt, scalarAt, toElements } from "../values.ts";

@@ -4,7 +4,7 @@ import { opName } from "../../ir/op-names.ts";
 import type { Agent, Outcome } from "../agent.ts";
 import type { SyncPoint } from "../block.ts";
 import { arrivalsText } from "../race-messages.ts";
-import { placeText } from "../../order/access.ts";
+import { placeText } from "../../happens-before/access.ts";
 import type { Assembler } from "../program.ts";
 
 /** Arrivals are counted by agent; without checks a thread is known by its place in the cluster. */

@@ -11,7 +11,7 @@ import type { Allocation } from "../allocation.ts";
 import type { Block } from "../block.ts";
 import { fillElements, gather, gatherInside, scatter } from "../memory.ts";
 import { accessedView, distinctRounds, requireApart } from "../gathered-view.ts";
-import type { AccessMode } from "../../order/access.ts";
+import type { AccessMode } from "../../happens-before/access.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import { elementsAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
 import type { SlotValue } from "../values.ts";

@@ -14,7 +14,7 @@ import type { GraphFunction, GraphModule } from "../../../src/graph/ops/node.ts"
 import { opsWithin } from "../../../src/graph/ops/traverse.ts";
 import { isTensor, sizeOf } from "../../../src/graph/ops/types.ts";
 import type { GraphType, TensorType } from "../../../src/graph/ops/types.ts";
-import { runPasses } from "../../../src/graph/passes/pipeline.ts";
+import { runPasses } from "../../../src/graph/passes/pass-order.ts";
 import { compilePlan } from "../../../src/graph/plan/compile.ts";
 import { Program } from "../../../src/graph/plan/program.ts";
 import { planText } from "../../../src/graph/plan/text.ts";

@@ -1,5 +1,5 @@
 /** The wait-for graph of a deadlock as plain data: who waits, and through which barrier for whom. */
-import { placeText } from "../../../../src/order/access.ts";
+import { placeText } from "../../../../src/happens-before/access.ts";
 import { opName } from "../../../../src/ir/op-names.ts";
 import type { WaitGraph } from "../../../../src/sim/index.ts";
 import type { DeadlockGraph, WaitEdge } from "../protocol.ts";

@@ -3,7 +3,7 @@
  * quote it are rewritten to name the program's file.
  */
 import { TilewrightError } from "../../../../src/support/diagnostics.ts";
-import { codes } from "../../../../src/support/codes/index.ts";
+import { codes } from "../../../../src/support/diagnostic-codes/index.ts";
 import type { Position } from "../../../../src/support/location.ts";
 import type { Finding, Line } from "../protocol.ts";
 import { fieldOf, textOf } from "./texts.ts";

@@ -1,8 +1,8 @@
 /** Rules of ops between processes, with the host, and of tokens. */
 import type { GraphOp, GraphRules } from "../../ops/index.ts";
 import * as collectives from "../collectives.ts";
-import { tensor, tokenDatum } from "../datum.ts";
-import type { Datum } from "../datum.ts";
+import { tensor, tokenDatum } from "../value.ts";
+import type { Datum } from "../value.ts";
 import { unsupported } from "../frame.ts";
 import type { Frame, RuleResult, Steps } from "../frame.ts";
 import { exchangeMode, reductionMode } from "../processes.ts";

@@ -1,8 +1,8 @@
 /** Rules of ops that combine elements by a region. */
 import type { GraphOp, GraphRules } from "../../ops/index.ts";
 import { windowsOf } from "../../ops/windows.ts";
-import { emptyTensor } from "../datum.ts";
-import type { Tensor } from "../datum.ts";
+import { emptyTensor } from "../value.ts";
+import type { Tensor } from "../value.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { mapInPieces } from "../map.ts";
 import { reduce, reduceWindow, selectAndScatter } from "../reduce.ts";

@@ -1,7 +1,7 @@
 /** Rules of ops that move elements, and of constants. */
 import type { GraphRules, GraphValue } from "../../ops/index.ts";
-import { reshaped, tensor, tensorOfLiteral } from "../datum.ts";
-import type { Tensor } from "../datum.ts";
+import { reshaped, tensor, tensorOfLiteral } from "../value.ts";
+import type { Tensor } from "../value.ts";
 import { unsupported } from "../frame.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { gather, scatter } from "../gather.ts";

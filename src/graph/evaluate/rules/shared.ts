@@ -1,7 +1,7 @@
 /** What several families of rules share. */
 import type { AnyGraphOp, ElementType, GraphOp } from "../../ops/index.ts";
-import { emptyTensor } from "../datum.ts";
-import type { Tensor } from "../datum.ts";
+import { emptyTensor } from "../value.ts";
+import type { Tensor } from "../value.ts";
 import { conversion } from "../elementwise/convert.ts";
 import type { ScalarKind } from "../elementwise/index.ts";
 import { unsupported } from "../frame.ts";

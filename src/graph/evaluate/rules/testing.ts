@@ -1,8 +1,8 @@
 /** Rules of the ops of StableHLO's tests. */
 import type { GraphRules } from "../../ops/index.ts";
 import { expectAlmostEqual, expectClose, expectEqual, scalarText } from "../checks.ts";
-import { countOf, datumText, tensorOfLiteral } from "../datum.ts";
-import type { Tensor } from "../datum.ts";
+import { countOf, datumText, tensorOfLiteral } from "../value.ts";
+import type { Tensor } from "../value.ts";
 import { unsupported } from "../frame.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { runGrid } from "../grid.ts";

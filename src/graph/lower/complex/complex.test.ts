@@ -5,7 +5,7 @@ import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import { evaluate } from "../../evaluate/index.ts";
 import type { Tensor } from "../../evaluate/index.ts";
-import { emptyTensor } from "../../evaluate/datum.ts";
+import { emptyTensor } from "../../evaluate/value.ts";
 import type { GraphModule } from "../../ops/node.ts";
 import { isTensor } from "../../ops/types.ts";
 import { compilePlan } from "../../plan/compile.ts";

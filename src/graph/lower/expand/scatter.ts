@@ -22,7 +22,7 @@ import {
   transpose,
   typeOfValue,
 } from "../../transform/arithmetic.ts";
-import { range } from "../../transform/product-maps.ts";
+import { range } from "../../transform/product-transpose-rules.ts";
 
 type Scatter = GraphOp<"stablehlo.scatter">;
 

@@ -10,7 +10,7 @@ import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import { inlineRegion } from "../../ops/rebuild.ts";
 import { sizeOf } from "../../ops/types.ts";
 import { broadcastInDim, reshape, transpose, typeOfValue } from "../arithmetic.ts";
-import { range } from "../product-maps.ts";
+import { range } from "../product-transpose-rules.ts";
 import { vmap } from "../vmap.ts";
 
 function shapeOf(value: GraphValue): readonly number[] {

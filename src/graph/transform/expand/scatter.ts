@@ -17,7 +17,7 @@ import {
   typeOfValue,
   zerosOf,
 } from "../arithmetic.ts";
-import { scatterAdding } from "../scatter-maps.ts";
+import { scatterAdding } from "../scatter-transpose-rules.ts";
 
 type Scatter = GraphOp<"stablehlo.scatter">;
 

@@ -23,7 +23,7 @@ import { preparationsOf } from "../prologue/prepare.ts";
 import type { Preparation } from "../prologue/prepare.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { storedDepth } from "../prologue/prologue.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import { storedHalf } from "../weights/sparse-weights.ts";
 
 /** Bytes a second that the shared cache gives one processor, and how much more where most of the others have nothing to do. */

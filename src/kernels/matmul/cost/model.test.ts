@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { bf16, f32, i4, i8 } from "../../../formats/dtype.ts";
 import { tensor, dim } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
-import { lower, place } from "../../../lower/pipeline.ts";
+import { lower, place } from "../../../lower/stages.ts";
 import { printPtx } from "../../../ptx/printer.ts";
 import { captureLocation } from "../../../support/location.ts";
 import { targets } from "../../../targets/target.ts";
@@ -14,7 +14,7 @@ import {
   timedConfiguration,
 } from "../../../../test/support/products/timed-products.ts";
 import type { TimedProduct } from "../../../../test/support/products/timed-products.ts";
-import { candidateConfigurations, chooseConfiguration } from "../heuristics/choices.ts";
+import { candidateConfigurations, chooseConfiguration } from "../heuristics/all-configurations.ts";
 import type {
   MatmulConfiguration,
   SkinnyConfiguration,

@@ -17,8 +17,8 @@
  * learned (`learned/corrected.ts`).
  */
 import { ratesOf } from "../../../ir/cost/index.ts";
-import { knownCut, wholeTile } from "../../../lang/pipeline/segments.ts";
-import type { KnownCut } from "../../../lang/pipeline/segments.ts";
+import { knownCut, wholeTile } from "../../../lang/pipeline/stream-k.ts";
+import type { KnownCut } from "../../../lang/pipeline/stream-k.ts";
 import type { Target } from "../../../targets/target.ts";
 import { threadRows } from "../configuration.ts";
 import type {
@@ -46,8 +46,8 @@ import type { FetchedSteps, TilePlane } from "./out-of-bounds.ts";
 import { partCount } from "../scheduler/split-k.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
-import { recipeOf } from "../recipe.ts";
-import type { Recipe } from "../recipe.ts";
+import { recipeOf } from "../f32-emulation.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import { depthOf, halvesColumns, stageBytes, tileCount, workerCount } from "../tile-shapes.ts";
 
 /**

@@ -4,7 +4,7 @@ import { threadRows } from "../configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "../configuration.ts";
 import { isHeld } from "../mainloop/register-operand.ts";
 import type { MatmulProblem } from "../problem.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import {
   copiesResult,
   hasOneTile,

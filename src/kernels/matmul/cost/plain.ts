@@ -12,7 +12,7 @@ import {
   productRate,
 } from "./rates.ts";
 import type { MatmulProblem } from "../problem.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import { tileCount } from "../tile-shapes.ts";
 
 /**

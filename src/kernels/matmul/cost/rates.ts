@@ -3,7 +3,7 @@ import { packedBytes } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { ProductSizes } from "../configuration.ts";
 import type { MatmulProblem } from "../problem.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 
 /** Bytes a second that memory gives. */
 export const memoryBytes = 4.3e12;

@@ -1,7 +1,7 @@
 /** The launches that combine what pieces of a product came to into rows or columns, and the memory between. */
 import type { Planned, PlannedLaunch } from "../../../device/operation.ts";
 import type { ProductSizes } from "../configuration.ts";
-import { parameterName } from "../given-names.ts";
+import { parameterName } from "../user-array-names.ts";
 import { launched } from "../launch-arguments.ts";
 import { combineKernel } from "./outputs.ts";
 import type { FurtherOutput, PieceShape } from "./outputs.ts";

@@ -16,9 +16,9 @@ import type { Location } from "../../../support/location.ts";
 import { isRecord } from "../../../support/options.ts";
 import { byElement } from "../../support/by-element.ts";
 import type { ProductDimensions } from "../dimensions.ts";
-import { parameterName } from "../given-names.ts";
+import { parameterName } from "../user-array-names.ts";
 import { requirePiece, storeOutputs } from "./outputs.ts";
-import { equalSizes, refused } from "../refusals.ts";
+import { equalSizes, refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 /** Gives the result of the sums and the further inputs by name, or with further outputs a record of all of them. */

@@ -5,7 +5,7 @@ import type { Device } from "../../../device/device.ts";
 import { bf16, f16, f32, i4 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import { tensor, dim } from "../../../lang/index.ts";
-import { place } from "../../../lower/pipeline.ts";
+import { place } from "../../../lower/stages.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import { targets } from "../../../targets/target.ts";

@@ -32,8 +32,8 @@ import { isRecord, optionText, requireKnownOptions } from "../../../support/opti
 import { requireRows } from "../../support/arguments.ts";
 import type { ProductDimensions } from "../dimensions.ts";
 import type { Piece } from "./epilogue.ts";
-import { parameterName } from "../given-names.ts";
-import { equalSizes, refused } from "../refusals.ts";
+import { parameterName } from "../user-array-names.ts";
+import { equalSizes, refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 /** How elements of a row or a column become one. */

@@ -18,7 +18,7 @@ import { finished, vectorInputs } from "./epilogue.ts";
 import type { Piece, VectorInputs } from "./epilogue.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../work.ts";
+import type { Work } from "../kernel-context.ts";
 import { resultBuffers } from "../tile-shapes.ts";
 
 /** Columns of a tile at which its pieces begin. */

@@ -9,13 +9,13 @@
  * So the kernel is placed once before it is chosen. So are some of those whose results have fewer bits than 16, in which no instruction stores what tensor cores
  * leave: lanes exchange pieces of 8 bits that are transposed or halves of tiles, and most of 4 bits. Other products have no scratch, and are not placed here.
  */
-import { place } from "../../../lower/pipeline.ts";
+import { place } from "../../../lower/stages.ts";
 import { TilewrightError } from "../../../support/diagnostics.ts";
 import type { Target } from "../../../targets/target.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
 import { aligned } from "../dimensions.ts";
 import { persistentKernel } from "../persistent.ts";
-import type { PersistentForm } from "../work.ts";
+import type { PersistentForm } from "../kernel-context.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { halvesColumns, hasOneTile, leastStages } from "../tile-shapes.ts";

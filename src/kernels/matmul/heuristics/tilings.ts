@@ -1,6 +1,6 @@
 /**
  * Tiles of the persistent kernel that a problem may have on a target, and how many stages they have room for. These are the same for all sizes, and found
- * once; which of them are worth it for some sizes is told in `candidates.ts`.
+ * once; which of them are worth it for some sizes is told in `persistent-candidates.ts`.
  */
 import type { Target } from "../../../targets/target.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
@@ -9,8 +9,8 @@ import { isHeld } from "../mainloop/register-operand.ts";
 import { mayHaveParts } from "../scheduler/split-k.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
-import { recipeOf } from "../recipe.ts";
-import type { Recipe } from "../recipe.ts";
+import { recipeOf } from "../f32-emulation.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import { leastStages, roomOfBlock, sharedBytes } from "../tile-shapes.ts";
 
 const greatestStages = 20;

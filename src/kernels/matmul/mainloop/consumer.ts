@@ -23,14 +23,14 @@ import {
   zeros,
 } from "../../../lang/index.ts";
 import type { Scalar, Tile, Tree } from "../../../lang/index.ts";
-import { handSums } from "../../../lang/pipeline/segments.ts";
-import type { Segment } from "../../../lang/pipeline/segments.ts";
+import { handSums } from "../../../lang/pipeline/stream-k.ts";
+import type { Segment } from "../../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { threadRows } from "../configuration.ts";
 import { asHanded, fromHanded, handedPieces } from "../epilogue/stream-k-partials.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../work.ts";
+import type { Work } from "../kernel-context.ts";
 import type { VectorInputs } from "../epilogue/epilogue.ts";
 import {
   finishTile,

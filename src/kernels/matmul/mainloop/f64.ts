@@ -11,12 +11,12 @@
  */
 import { all, commitShared, dot, loop, slice, zeros } from "../../../lang/index.ts";
 import type { Scalar, Tile } from "../../../lang/index.ts";
-import type { Segment } from "../../../lang/pipeline/segments.ts";
+import type { Segment } from "../../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { threadRows } from "../configuration.ts";
 import { following } from "./producer.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../work.ts";
+import type { Work } from "../kernel-context.ts";
 import { columnsOfTile, rowsOfTile } from "./operands.ts";
 import type { Side } from "./operands.ts";
 

@@ -21,7 +21,7 @@ import {
   zeros,
 } from "../../../lang/index.ts";
 import type { Accumulator, Ref, Scalar, Tile } from "../../../lang/index.ts";
-import type { Segment } from "../../../lang/pipeline/segments.ts";
+import type { Segment } from "../../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import { threadRows } from "../configuration.ts";
@@ -31,11 +31,11 @@ import { doubleSums } from "./f64.ts";
 import { heldRows, orderedSums } from "./register-operand.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../work.ts";
+import type { Work } from "../kernel-context.ts";
 import { prologueOf } from "../problem.ts";
 import type { Prologue } from "../prologue/prologue.ts";
-import { slotParts } from "../recipe.ts";
-import type { Term } from "../recipe.ts";
+import { slotParts } from "../f32-emulation.ts";
+import type { Term } from "../f32-emulation.ts";
 import { columnsOfTile, rowsOfTile } from "./operands.ts";
 import type { Side, Sides } from "./operands.ts";
 import { unpackedMetadata } from "../weights/sparse-weights.ts";

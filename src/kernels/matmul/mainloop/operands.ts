@@ -17,7 +17,7 @@ import type { Prepared } from "../prologue/prepare.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { storedDepth } from "../prologue/prologue.ts";
 import type { Prologue } from "../prologue/prologue.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import { storedHalf } from "../weights/sparse-weights.ts";
 
 export interface Side {

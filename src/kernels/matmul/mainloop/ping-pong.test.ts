@@ -15,7 +15,7 @@ import { targets } from "../../../targets/target.ts";
 import { activations } from "../../elementwise/activations.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
 import { matmul, problemOf } from "../matmul.ts";
-import { recipeOf } from "../recipe.ts";
+import { recipeOf } from "../f32-emulation.ts";
 import { endsInOrder } from "../tile-shapes.ts";
 
 const usual: PersistentConfiguration = {

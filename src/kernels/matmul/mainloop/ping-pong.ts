@@ -12,7 +12,7 @@
  */
 import { when } from "../../../lang/index.ts";
 import type { Scalar } from "../../../lang/index.ts";
-import type { Work } from "../work.ts";
+import type { Work } from "../kernel-context.ts";
 import { leadOf } from "../tile-shapes.ts";
 
 /** The second thread waits before the first of a tile's last steps. */

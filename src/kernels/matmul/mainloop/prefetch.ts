@@ -11,7 +11,7 @@ import { constant, prefetch, slice, when } from "../../../lang/index.ts";
 import type { Ref, Scalar, Slice } from "../../../lang/index.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
-import type { PersistentForm, Work } from "../work.ts";
+import type { PersistentForm, Work } from "../kernel-context.ts";
 import { sideWindow } from "./operands.ts";
 import type { Side } from "./operands.ts";
 import { hasOneTile } from "../tile-shapes.ts";

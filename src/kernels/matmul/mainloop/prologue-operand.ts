@@ -5,7 +5,7 @@ import type { Ref, Scalar, Slice, Tile } from "../../../lang/index.ts";
 import { threadRows } from "../configuration.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
-import type { Work } from "../work.ts";
+import type { Work } from "../kernel-context.ts";
 import { asStored } from "../weights/quantized.ts";
 import { computedOperand, inputWindow, overhangs } from "../prologue/prologue.ts";
 import type { Prologue, PrologueInput } from "../prologue/prologue.ts";

@@ -14,7 +14,7 @@ import type { Ref, Tile } from "../../../lang/index.ts";
 import { commitShared } from "../../../lang/index.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
 import type { MatmulProblem } from "../problem.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 
 /** What of a product says so; that of groups has matrices b, and a result without a batch. */
 type HeldOf = Pick<MatmulProblem, "major" | "prologues" | "batched" | "sizes">;

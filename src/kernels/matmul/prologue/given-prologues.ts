@@ -7,7 +7,7 @@ import type { TensorSpec, Tile } from "../../../lang/index.ts";
 import type { Location } from "../../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../../support/options.ts";
 import { byElement } from "../../support/by-element.ts";
-import { nameTaken, refused } from "../refusals.ts";
+import { nameTaken, refused } from "../argument-errors.ts";
 import type { MatmulProblem, Operand } from "../problem.ts";
 import { prologueInput } from "./prologue.ts";
 import type { Prologue, PrologueFunction, QuickPrologue } from "./prologue.ts";

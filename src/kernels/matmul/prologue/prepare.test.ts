@@ -4,7 +4,7 @@ import { codeOf } from "../../../../test/support/library-checks.ts";
 import { f32 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import { tensor, dim } from "../../../lang/index.ts";
-import { lower } from "../../../lower/pipeline.ts";
+import { lower } from "../../../lower/stages.ts";
 import { printPtx } from "../../../ptx/printer.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";

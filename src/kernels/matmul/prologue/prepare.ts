@@ -36,7 +36,7 @@ import { aligned } from "../dimensions.ts";
 import { isHeld } from "../mainloop/register-operand.ts";
 import type { TileSides } from "../mainloop/register-operand.ts";
 import type { MatmulProblem } from "../problem.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 
 export interface Preparation {
   readonly name: "a" | "b";

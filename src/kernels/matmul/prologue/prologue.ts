@@ -20,8 +20,8 @@ import type { TensorSpec, Ref, Scalar } from "../../../lang/index.ts";
 import { Tile } from "../../../lang/tile.ts";
 import type { Location } from "../../../support/location.ts";
 import type { ProductDimensions } from "../dimensions.ts";
-import { parameterName } from "../given-names.ts";
-import { equalSizes, refused } from "../refusals.ts";
+import { parameterName } from "../user-array-names.ts";
+import { equalSizes, refused } from "../argument-errors.ts";
 import { scaleShape } from "../weights/quantized.ts";
 
 /** Elements along k that the smallest part of an operand has. */

@@ -9,9 +9,9 @@ import { edgeOf, outsideAtOnce } from "../cost/out-of-bounds.ts";
 import type { FetchedSide, LastTiles, TilePlane } from "../cost/out-of-bounds.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import { depthOf, pieceColumns, workerCount } from "../tile-shapes.ts";
-import type { Edges } from "../work.ts";
+import type { Edges } from "../kernel-context.ts";
 
 /** So many rows or columns of tiles, as they are fetched. */
 function fetchedSide(

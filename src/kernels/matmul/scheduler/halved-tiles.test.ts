@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { bf16 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import { tensor, dim } from "../../../lang/index.ts";
-import { knownCut } from "../../../lang/pipeline/segments.ts";
+import { knownCut } from "../../../lang/pipeline/stream-k.ts";
 import { open } from "../../../runtime/open.ts";
 import type { MatmulConfiguration } from "../configuration.ts";
 import { matmul } from "../matmul.ts";

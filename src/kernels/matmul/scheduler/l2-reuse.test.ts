@@ -4,7 +4,7 @@ import { bf16 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import type { HostArray } from "../../../formats/hostarray.ts";
 import { tensor, dim } from "../../../lang/index.ts";
-import { lower } from "../../../lower/pipeline.ts";
+import { lower } from "../../../lower/stages.ts";
 import { printPtx } from "../../../ptx/printer.ts";
 import { open } from "../../../runtime/open.ts";
 import { captureLocation } from "../../../support/location.ts";
@@ -13,8 +13,8 @@ import { passesResult, turnsBack } from "./l2-reuse.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
 import { matmul, problemOf } from "../matmul.ts";
 import { persistentKernel } from "../persistent.ts";
-import type { PersistentForm } from "../work.ts";
-import { recipeOf } from "../recipe.ts";
+import type { PersistentForm } from "../kernel-context.ts";
+import { recipeOf } from "../f32-emulation.ts";
 
 const location = captureLocation();
 const wide: PersistentConfiguration = {

@@ -17,7 +17,7 @@
 import { packedBytes } from "../../../formats/dtype.ts";
 import { threadRows } from "../configuration.ts";
 import { groupOf } from "./tile-scheduler.ts";
-import type { PersistentForm } from "../work.ts";
+import type { PersistentForm } from "../kernel-context.ts";
 import { isSummedOnce, tileCount } from "../tile-shapes.ts";
 
 /** Whether every other round of tiles goes along k from its end. */

@@ -6,7 +6,7 @@ import { scheduleSeeds } from "../../../../test/support/sample.ts";
 import { bf16 } from "../../../formats/dtype.ts";
 import { toNumbers } from "../../../formats/hostarray.ts";
 import type { HostArray } from "../../../formats/hostarray.ts";
-import { lower } from "../../../lower/pipeline.ts";
+import { lower } from "../../../lower/stages.ts";
 import { printPtx } from "../../../ptx/printer.ts";
 import { open } from "../../../runtime/open.ts";
 import { targets } from "../../../targets/target.ts";

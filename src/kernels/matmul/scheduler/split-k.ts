@@ -5,7 +5,7 @@
  *   steps of k        0 … s − 1      s … 2s − 1      2s … 3s − 1     …
  *   a tile of         part 0         part 1          part 2               the last part may end beyond k, where there are zeros
  *
- * Blocks that hand sums to each other instead (`lang/pipeline/segments.ts`) wait for what others have written: 512 × 512 × 32768 of bf16 took 33.4 µs in
+ * Blocks that hand sums to each other instead (`lang/pipeline/stream-k.ts`) wait for what others have written: 512 × 512 × 32768 of bf16 took 33.4 µs in
  * parts, and 46.4 so; 7 × 608 × 5568 4.8 and 7.5; 704 × 832 × 5440 16.8 and 18.0.
  */
 import { tensor, dim } from "../../../lang/index.ts";
@@ -13,7 +13,7 @@ import type { Target } from "../../../targets/target.ts";
 import type { PersistentConfiguration, ProductSizes } from "../configuration.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
-import type { Recipe } from "../recipe.ts";
+import type { Recipe } from "../f32-emulation.ts";
 import { leastSteps, tileCount } from "../tile-shapes.ts";
 
 /**

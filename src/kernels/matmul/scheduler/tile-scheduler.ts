@@ -8,7 +8,7 @@
  */
 import { cdiv, constant } from "../../../lang/index.ts";
 import type { TensorSpec, Ref, Scalar } from "../../../lang/index.ts";
-import type { Deal, Segments } from "../../../lang/pipeline/segments.ts";
+import type { Deal, Segments } from "../../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { Size } from "../../../ir/size.ts";
 

@@ -1,7 +1,7 @@
 /**
  * How the threads of a block go from one piece of work to the next. Tiles are dealt to blocks in rounds, and each thread counts for itself: blocks whose numbers
  * follow each other have tiles side by side, and are on processors that ask the cache together. Where groups of rows end, tiles take less time, and blocks come
- * apart. So those of the last rounds may be taken from a counter in global memory (`lang/pipeline/counting.ts`): a block's own number stands for its tiles of
+ * apart. So those of the last rounds may be taken from a counter in global memory (`lang/pipeline/dynamic-tile-counter.ts`): a block's own number stands for its tiles of
  * the first rounds, and every further one for a tile.
  *
  *   tiles 1 and 4 are short, two rounds are dealt       block 0    0: 0000 2222      4: 6666
@@ -9,9 +9,9 @@
  */
 import { loop } from "../../../lang/index.ts";
 import type { Scalar, Tree } from "../../../lang/index.ts";
-import { countedTiles } from "../../../lang/pipeline/counting.ts";
-import type { Segment, Segments } from "../../../lang/pipeline/segments.ts";
-import type { Work } from "../work.ts";
+import { countedTiles } from "../../../lang/pipeline/dynamic-tile-counter.ts";
+import type { Segment, Segments } from "../../../lang/pipeline/stream-k.ts";
+import type { Work } from "../kernel-context.ts";
 
 type Body<S extends Tree> = (segment: Segment, state: S, isFirst: () => Scalar<"bool">) => S;
 

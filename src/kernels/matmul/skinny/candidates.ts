@@ -14,7 +14,7 @@ import type { SkinnyConfiguration, ProductSizes } from "../configuration.ts";
 import { memoryBytes } from "../cost/rates.ts";
 import { areTogether, mostRows, skinnyColumns, stepDepth } from "./skinny.ts";
 import { requireRoom } from "../problem.ts";
-import { refused } from "../refusals.ts";
+import { refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { packedUnit } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";

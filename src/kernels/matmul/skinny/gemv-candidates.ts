@@ -24,7 +24,7 @@ import { requireSettings } from "../../support/arguments.ts";
 import { matmulSettings } from "../configuration.ts";
 import type { GemvConfiguration, ProductSizes } from "../configuration.ts";
 import { wordDepth } from "./gemv.ts";
-import { refused } from "../refusals.ts";
+import { refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 /** Those that were the fastest of some sizes. Of two for which the model has the same time the first is chosen. */

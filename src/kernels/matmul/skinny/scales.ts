@@ -7,7 +7,7 @@ import { copyAsync, slice, smem } from "../../../lang/index.ts";
 import type { Barrier, Ref, Scalar, Tile } from "../../../lang/index.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { copiedInputs } from "../prologue/prologue.ts";
-import { tilesName } from "../given-names.ts";
+import { tilesName } from "../user-array-names.ts";
 import type { Prologue, PrologueInput } from "../prologue/prologue.ts";
 import { packedUnit, scaleTile } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";

@@ -27,7 +27,7 @@ import type { TensorSpec, Empty, KernelDefinition, Ref, Tile } from "../../../la
 import { captureLocation } from "../../../support/location.ts";
 import type { Location } from "../../../support/location.ts";
 import { optionText } from "../../../support/options.ts";
-import { refused } from "../refusals.ts";
+import { refused } from "../argument-errors.ts";
 import {
   block,
   held,

@@ -42,7 +42,7 @@ import type { Location } from "../../../support/location.ts";
 import { optionText } from "../../../support/options.ts";
 import { requireFields, requireFloat } from "../../support/arguments.ts";
 import { storedOperand } from "../prologue/given-prologues.ts";
-import { refused } from "../refusals.ts";
+import { refused } from "../argument-errors.ts";
 import type { WeightScales } from "../matmul.ts";
 import {
   dequantized,

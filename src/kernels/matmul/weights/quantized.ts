@@ -22,7 +22,7 @@ import { tensor, slice } from "../../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../../lang/index.ts";
 import { atLocation, captureLocation } from "../../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../../support/options.ts";
-import { refused } from "../refusals.ts";
+import { refused } from "../argument-errors.ts";
 
 /** The greatest number of each format of weights. */
 export const greatestWeight = { i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 } as const;
@@ -248,7 +248,7 @@ export function packed(weights: Tile): Tile {
 
 /**
  * What stored numbers are multiplied by as they are converted where sums may be put right in the end: a quarter of 4 bits is a bf16 after
- * fewer instructions than all of it (`x.cast(bf16).mul(1 / 4)`, see `ptx/emit/elementwise/paired.ts`), and as exact.
+ * fewer instructions than all of it (`x.cast(bf16).mul(1 / 4)`, see `ptx/emit/elementwise/packed-conversions.ts`), and as exact.
  */
 export function storedFactor({ dtype, as }: Pick<QuantizedSpec, "dtype" | "as">): number {
   return dtype.bits === 4 && as === dtypes.bf16 ? 1 / 4 : 1;

@@ -28,7 +28,7 @@ import { atLocation, captureLocation } from "../../../support/location.ts";
 import type { Location } from "../../../support/location.ts";
 import { optionText } from "../../../support/options.ts";
 import type { Target } from "../../../targets/target.ts";
-import { nameTaken, refused } from "../refusals.ts";
+import { nameTaken, refused } from "../argument-errors.ts";
 import type { Operand } from "../problem.ts";
 
 /** Columns, and elements along k, of a block of metadata. */

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { f32 } from "../../../formats/dtype.ts";
 import { tensor, barrier, copyAsync, kernel, slice, smem, warps } from "../../../lang/index.ts";
-import { lower } from "../../../lower/pipeline.ts";
+import { lower } from "../../../lower/stages.ts";
 import { targets } from "../../../targets/target.ts";
 import type { Target } from "../../../targets/target.ts";
 import { printPtx } from "../../printer.ts";

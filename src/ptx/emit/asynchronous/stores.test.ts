@@ -19,7 +19,7 @@ import type { CopyOptions } from "../../../lang/index.ts";
 import { open } from "../../../runtime/open.ts";
 import { defaultTarget } from "../../../targets/target.ts";
 import { printPtx } from "../../printer.ts";
-import { lower } from "../../../lower/pipeline.ts";
+import { lower } from "../../../lower/stages.ts";
 
 const textOf = (extent: Parameters<typeof tensor>[1][0], options: CopyOptions = {}, before = 0) => {
   const { kernel: traced } = kernel(

@@ -24,7 +24,7 @@ import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
 import type { SharedStart } from "../memory/shared.ts";
 import { cachePolicy } from "../memory/cache-policy.ts";
-import { insideIndices } from "../memory/inside.ts";
+import { insideIndices } from "../memory/bounds-traps.ts";
 import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";

@@ -21,7 +21,7 @@ import type { PlannedAccess } from "../memory/access.ts";
 import { loadWords } from "../memory/loads.ts";
 import { storeWords } from "../memory/stores.ts";
 import type { Unit } from "../memory/units.ts";
-import { insideIndices } from "../memory/inside.ts";
+import { insideIndices } from "../memory/bounds-traps.ts";
 import { barrierAddress, emitArrival } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { BarrierValue } from "../values.ts";

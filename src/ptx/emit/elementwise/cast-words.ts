@@ -8,14 +8,14 @@
  *   | integers                      | extended to 32 bits, low bits packed                       |
  *   | … that saturate, floats to    | as s32, packed by the instruction that saturates two at    |
  *   |   16 bits and fewer           | a time                                                     |
- *   | FP8, 4 and 8 bits to f16 …    | two elements at a time, see `paired.ts`                    |
+ *   | FP8, 4 and 8 bits to f16 …    | two elements at a time, see `packed-conversions.ts`                    |
  *   | what f32 holds to floats      | f32, packed by the instructions that round                 |
  *   | others                        | one by one                                                 |
  */
 import { isFloat, isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { ConversionOptions } from "../../../formats/floats.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { packWord, unpackWord } from "../elements.ts";
@@ -23,7 +23,7 @@ import { slotsOf } from "../values.ts";
 import { emitCast, fitsTf32 } from "./casts.ts";
 import type { Emission } from "./emission.ts";
 import { roundingModifiers, wordFromF32 } from "./from-f32.ts";
-import { pairedCast } from "./paired.ts";
+import { pairedCast } from "./packed-conversions.ts";
 import { fitsF32, wordToF32 } from "./to-f32.ts";
 import { extendWord, joinWord } from "./words.ts";
 

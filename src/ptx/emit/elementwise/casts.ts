@@ -15,7 +15,7 @@
 import { isFloat, isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { ConversionOptions, Rounding } from "../../../formats/floats.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { float32, float64, integer } from "../../operands.ts";
 import { elementClass } from "../values.ts";
@@ -23,7 +23,7 @@ import { literalBits } from "./constants.ts";
 import type { Emission } from "./emission.ts";
 import { elementFromF32, roundingModifiers } from "./from-f32.ts";
 import { extendInteger, wrapInteger } from "./integers.ts";
-import { oddF32 } from "./odd.ts";
+import { oddF32 } from "./round-to-odd.ts";
 import { elementToF32, fitsF32 } from "./to-f32.ts";
 
 export function emitCast(

@@ -4,7 +4,7 @@ import type { DType } from "../../../formats/dtype.ts";
 import { packElements } from "../../../formats/packed.ts";
 import { writeElement } from "../../../formats/values.ts";
 import type { Literal } from "../../../ir/schema.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { elementClass, slotsOf, wordClass } from "../values.ts";

@@ -15,7 +15,7 @@
  * which no quotient notices as long as n · (m · d − 2^p) < 2^p. The least such s is taken; where m has a bit
  * more than a register, its lowest 2^bits are added by hand.
  */
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 

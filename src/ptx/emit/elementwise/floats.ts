@@ -8,7 +8,7 @@ import type {
   ComparePredicate,
   UnaryIn,
 } from "../../../formats/arithmetic/functions.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import { mathFunctions } from "../../math/index.ts";
 import type { Operand, Register } from "../../module.ts";
 import { float32, float64, integer } from "../../operands.ts";
@@ -65,7 +65,7 @@ function fromMath(fn: keyof typeof mathFunctions.f32.unary): Unary {
 }
 
 const unaryEmitters: { readonly [F in FloatUnaryFunction]: Unary } = {
-  // Not `neg` and `abs`, which may give a NaN other bits; they become these where nobody sees it (`ptx/signs.ts`).
+  // Not `neg` and `abs`, which may give a NaN other bits; they become these where nobody sees it (`ptx/fold-neg-abs.ts`).
   neg: (code, width, value) =>
     code.make(`b${width}`, `xor.b${width}`, value, integer(signBit[width])),
   abs: (code, width, value) =>

@@ -17,7 +17,7 @@
 import type { DType, FloatName } from "../../../formats/dtype.ts";
 import { floatFormats } from "../../../formats/floats.ts";
 import type { ConversionOptions, Overflow, Rounding } from "../../../formats/floats.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Operand, Register } from "../../module.ts";
 import { float32, integer } from "../../operands.ts";
 import { packHalves, packWord } from "../elements.ts";

@@ -6,7 +6,7 @@
  *   | bool            | predicates                                                                |
  *   | integers        | 32 or 64 bits, cut to the format's width                                  |
  *   | f32, f64        | themselves                                                                |
- *   | f16, bf16       | themselves where there is an instruction (`halves.ts`), else in f32       |
+ *   | f16, bf16       | themselves where there is an instruction (`half-precision.ts`), else in f32       |
  *   | tf32            | f32                                                                       |
  *
  * In f32 the operands of narrow formats are exact, and its 24 bits are two more than twice the 11 of f16 and
@@ -23,14 +23,14 @@ import type {
 import { functionNatures } from "../../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { elementClass } from "../values.ts";
 import type { Emission } from "./emission.ts";
 import { floatBinary, floatClassify, floatCompare, floatFma, floatUnary } from "./floats.ts";
 import type { FloatBinaryFunction, FloatUnaryFunction } from "./floats.ts";
 import { elementFromF32 } from "./from-f32.ts";
-import { halfBinary, halfCompare, halfFma, halfUnary, isHalf } from "./halves.ts";
+import { halfBinary, halfCompare, halfFma, halfUnary, isHalf } from "./half-precision.ts";
 import {
   extendInteger,
   integerBinary,
@@ -39,7 +39,7 @@ import {
   wrapInteger,
 } from "./integers.ts";
 import type { Division, IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
-import { oddResult } from "./odd.ts";
+import { oddResult } from "./round-to-odd.ts";
 import { elementToF32 } from "./to-f32.ts";
 
 /** Results that are numbers of tf32 already have nothing left to round. */

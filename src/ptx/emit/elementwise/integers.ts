@@ -10,7 +10,7 @@
 import type { BinaryIn, UnaryIn } from "../../../formats/arithmetic/functions.ts";
 import type { ComparePredicate } from "../../../formats/arithmetic/functions.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { quotientBy, registerArithmetic, remainderBy } from "./division.ts";

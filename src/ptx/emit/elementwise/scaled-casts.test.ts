@@ -4,7 +4,7 @@ import { bf16, f16, f32, i4, u4 } from "../../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import { tensor, kernel } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
-import { lower } from "../../../lower/pipeline.ts";
+import { lower } from "../../../lower/stages.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import { targets } from "../../../targets/target.ts";

@@ -9,7 +9,7 @@ import { countUses, definingOps } from "../../../ir/rewrite/analysis.ts";
 import { walkOps } from "../../../ir/traverse.ts";
 import { widensHalves } from "../../../layout/model/layout-functions.ts";
 import { onceForEach } from "../../../support/memo.ts";
-import { greatestFactor } from "./paired.ts";
+import { greatestFactor } from "./packed-conversions.ts";
 
 /** The least factor with which offsets and products are normal numbers of bf16. */
 const leastFactor = 2 ** -120;

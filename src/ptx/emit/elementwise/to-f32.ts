@@ -14,7 +14,7 @@
 import { isInteger } from "../../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../../formats/dtype.ts";
 import { floatFormats } from "../../../formats/floats.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { float32, integer } from "../../operands.ts";
 import { unpackHalves, unpackWord } from "../elements.ts";

@@ -17,7 +17,7 @@ import type {
 } from "../../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { packWord, unpackWord } from "../elements.ts";
@@ -35,7 +35,7 @@ import {
   emitUnary,
 } from "./functions.ts";
 import type { BinaryManner } from "./functions.ts";
-import { halfBinary, halfCompareWords, halfFma, halfUnary, isHalf } from "./halves.ts";
+import { halfBinary, halfCompareWords, halfFma, halfUnary, isHalf } from "./half-precision.ts";
 import { integerBinary, integerCompare, integerUnary } from "./integers.ts";
 import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
 import { wordToF32 } from "./to-f32.ts";

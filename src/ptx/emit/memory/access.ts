@@ -26,7 +26,7 @@ import type { Format } from "./loads.ts";
 import { gatherOf } from "./gathers.ts";
 import { zeroPosition } from "./positions.ts";
 import { sharedAccess } from "./shared-units.ts";
-import { requireShort } from "./wide.ts";
+import { requireShort } from "./address-arithmetic.ts";
 import type { Access } from "./units.ts";
 
 /** An access, and what a tile of it is in memory. */

@@ -28,7 +28,7 @@ import { emitBinary } from "../elementwise/functions.ts";
 import { elementClass } from "../values.ts";
 import { onlyAccess } from "./access.ts";
 import type { PlannedAccess } from "./access.ts";
-import { shareElements } from "./sharing.ts";
+import { shareElements } from "./broadcast-from-owner.ts";
 import { underGuard, writeWords } from "./stores.ts";
 import { spreadOperand } from "./tiles.ts";
 import type { Access, Unit } from "./units.ts";

@@ -37,8 +37,8 @@ import { addIndex, indexRegister, sizeIndex, zeroPosition } from "./positions.ts
 import { allocationBase, storedRegister } from "./shared.ts";
 import { emitSwizzle } from "./shared-addresses.ts";
 import type { Access, Unit } from "./units.ts";
-import { addProduct, wideAddress, wideRegister } from "./wide.ts";
-import type { WideSum } from "./wide.ts";
+import { addProduct, wideAddress, wideRegister } from "./address-arithmetic.ts";
+import type { WideSum } from "./address-arithmetic.ts";
 
 type Place = Pick<Unit, "address" | "half"> & { readonly inside: readonly Truth[] };
 

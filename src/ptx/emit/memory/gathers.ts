@@ -8,7 +8,7 @@
  *   |----------|---------------------|----------------|-------------------------------------|
  *   | 0 … 7    | rows, register 0    | where          | rows[register 0] ≥ n, and where     |
  *
- * An index must be inside its axis, like one that drops it (`inside.ts`): where the kernel's `guard` says so, lanes ask
+ * An index must be inside its axis, like one that drops it (`bounds-traps.ts`): where the kernel's `guard` says so, lanes ask
  * before anything is accessed.
  */
 import type { Value } from "../../../ir/node.ts";
@@ -30,7 +30,7 @@ import { trapOutside } from "../failure.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
 import { ThreadCoordinates } from "./thread-coordinates.ts";
-import { isShort, requireShort } from "./wide.ts";
+import { isShort, requireShort } from "./address-arithmetic.ts";
 
 /** An axis of the window that an index tile picks along. */
 export interface GatheredAxis {

@@ -29,8 +29,8 @@ import { ThreadCoordinates } from "./thread-coordinates.ts";
 import type { Gather } from "./gathers.ts";
 import { constantPosition, zeroPosition } from "./positions.ts";
 import type { Access, Unit } from "./units.ts";
-import { addGathered, addProduct, wideAddress, wideRegister } from "./wide.ts";
-import type { WideSum } from "./wide.ts";
+import { addGathered, addProduct, wideAddress, wideRegister } from "./address-arithmetic.ts";
+import type { WideSum } from "./address-arithmetic.ts";
 
 interface Request {
   readonly window: GlobalValue;

@@ -13,8 +13,8 @@ import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type { GlobalValue, IndexValue, RefValue, SharedValue } from "../values.ts";
 import { addIndex, constantPosition, positionSums, zeroPosition } from "./positions.ts";
-import { addProduct, wideRegister } from "./wide.ts";
-import type { WideSum } from "./wide.ts";
+import { addProduct, wideRegister } from "./address-arithmetic.ts";
+import type { WideSum } from "./address-arithmetic.ts";
 
 /** A window on a whole array. */
 function wholeArray(

@@ -11,11 +11,11 @@
  * was moved there before.
  */
 import type { DType } from "../../../formats/dtype.ts";
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Operand, Register } from "../../module.ts";
 import { braces, integer, vector } from "../../operands.ts";
-import { gatherWord } from "../tiles/words.ts";
-import type { WordPart } from "../tiles/words.ts";
+import { gatherWord } from "../tiles/repack.ts";
+import type { WordPart } from "../tiles/repack.ts";
 import { noPolicy } from "./cache-policy.ts";
 import type { Access, MatrixAccess, Unit } from "./units.ts";
 

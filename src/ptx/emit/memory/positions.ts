@@ -5,7 +5,7 @@
  *   x.at(slice(i.mul(64).add(3), 61))     register %r4 (i · 64 + 3), 3 mod 64
  *     .at(slice(2, 8))                     register %r4, constant 2, 5 mod 64
  */
-import { exactly, sumOfIndices } from "../../../ir/facts/index.ts";
+import { exactly, sumOfIndices } from "../../../ir/range-analysis/index.ts";
 import type { Value } from "../../../ir/node.ts";
 import type { Size } from "../../../ir/size.ts";
 import { isZero } from "../../../layout/access/window.ts";

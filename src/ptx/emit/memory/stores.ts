@@ -6,11 +6,11 @@
  *   element 5 at byte a, upper half      red.and [a & ~3], ~(15 << 4 + 8 (a & 3))
  *                                        red.or  [a & ~3], 5 << 4 + 8 (a & 3)
  */
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { address, braces, integer, vector } from "../../operands.ts";
-import { gatherWord } from "../tiles/words.ts";
-import type { WordPart } from "../tiles/words.ts";
+import { gatherWord } from "../tiles/repack.ts";
+import type { WordPart } from "../tiles/repack.ts";
 import { guardsOf, matrixSuffix, slotsOf, suffix } from "./loads.ts";
 import type { Format } from "./loads.ts";
 import type { Access, MatrixAccess, Space, Unit } from "./units.ts";

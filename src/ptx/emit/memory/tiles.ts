@@ -7,7 +7,7 @@ import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { packWord, splatWord, unpackWord } from "../elements.ts";
-import { predicatesToWords, wordsToPredicates } from "../tiles/words.ts";
+import { predicatesToWords, wordsToPredicates } from "../tiles/repack.ts";
 import type { ScalarValue, TileValue } from "../values.ts";
 import { onlyAccess } from "./access.ts";
 import { cachePolicy } from "./cache-policy.ts";

@@ -10,12 +10,12 @@ import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { tileFromElements } from "../elements.ts";
-import { alignedElements } from "./aligned.ts";
+import { alignedElements } from "./left-aligned-keys.ts";
 import { combineAlong } from "./combining.ts";
 import { orderedKey } from "./keys.ts";
 import type { KeyOrder } from "./keys.ts";
-import { TilePlaces } from "./places.ts";
-import { RankedKeys } from "./ranked.ts";
+import { TilePlaces } from "./valid-registers.ts";
+import { RankedKeys } from "./key-index-pairs.ts";
 import { resultTile } from "./rearrange.ts";
 
 export function argReduce(op: Op<"arg_reduce">, context: EmitContext): void {

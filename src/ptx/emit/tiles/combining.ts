@@ -29,9 +29,9 @@ import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type { TileValue } from "../values.ts";
-import { TilePlaces } from "./places.ts";
+import { TilePlaces } from "./valid-registers.ts";
 import { shuffleWord } from "./relayout.ts";
-import { tradeValues } from "./trade.ts";
+import { tradeValues } from "./exchange-through-shared.ts";
 import { warpValues } from "./warp-words.ts";
 
 /** The registers of one element. */

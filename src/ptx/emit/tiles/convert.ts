@@ -9,8 +9,8 @@ import type { EmitContext } from "../context.ts";
 import { slotsOf } from "../values.ts";
 import type { TileValue } from "../values.ts";
 import { runRelayout } from "./relayout.ts";
-import { gatherWord, predicatesToWords, wordsToPredicates } from "./words.ts";
-import type { WordPart } from "./words.ts";
+import { gatherWord, predicatesToWords, wordsToPredicates } from "./repack.ts";
+import type { WordPart } from "./repack.ts";
 
 /** The tile in another layout; scratch is the op's. */
 export function convertTile(

@@ -20,8 +20,8 @@ import type { AddressOperand, Operand, Register } from "../../module.ts";
 import { integer, vector } from "../../operands.ts";
 import { threadBarrier, warpBarrier } from "../barriers.ts";
 import type { EmitContext } from "../context.ts";
-import { placesOf } from "./places.ts";
-import type { TilePlaces, Truth } from "./places.ts";
+import { placesOf } from "./valid-registers.ts";
+import type { TilePlaces, Truth } from "./valid-registers.ts";
 import { ScratchMemory } from "./scratch.ts";
 import { combineParts } from "./thread-parts.ts";
 

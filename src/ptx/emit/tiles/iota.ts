@@ -11,7 +11,7 @@ import { tileFromElements } from "../elements.ts";
 import { emitCast } from "../elementwise/casts.ts";
 import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import type { TileValue } from "../values.ts";
-import { placesOf, TilePlaces } from "./places.ts";
+import { placesOf, TilePlaces } from "./valid-registers.ts";
 import { resultTile } from "./rearrange.ts";
 
 export function iota(op: Op<"iota">, context: EmitContext): void {

@@ -19,7 +19,7 @@ import type { DType } from "../../../formats/dtype.ts";
 import type { IntegerOperand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
-import { topMask } from "./aligned.ts";
+import { topMask } from "./left-aligned-keys.ts";
 
 export interface KeyOrder {
   /** Greatest first. */

@@ -26,8 +26,8 @@ import type { EmitContext } from "../context.ts";
 import { splatWord, unpackWord } from "../elements.ts";
 import { slotsOf } from "../values.ts";
 import type { TileValue } from "../values.ts";
-import { gatherWord } from "./words.ts";
-import type { WordPart } from "./words.ts";
+import { gatherWord } from "./repack.ts";
+import type { WordPart } from "./repack.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 /** A tile to take elements from. */

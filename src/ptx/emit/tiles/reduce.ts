@@ -4,7 +4,7 @@ import type { DType } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { EmitContext } from "../context.ts";
-import { halfBinary, isHalf } from "../elementwise/halves.ts";
+import { halfBinary, isHalf } from "../elementwise/half-precision.ts";
 import { wordToF32 } from "../elementwise/to-f32.ts";
 import type { TileValue } from "../values.ts";
 import { combineAlong } from "./combining.ts";
@@ -17,7 +17,7 @@ import {
   tileFromWorking,
   workingElements,
   workingType,
-} from "./working.ts";
+} from "./accumulation-dtype.ts";
 
 export function reduce(op: Op<"reduce">, context: EmitContext): void {
   const { fn, axes } = op.attributes;

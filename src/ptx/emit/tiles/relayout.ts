@@ -27,8 +27,8 @@ import { braces, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { runExchange } from "./exchange.ts";
 import { combineParts } from "./thread-parts.ts";
-import { gatherWord } from "./words.ts";
-import type { WordPart } from "./words.ts";
+import { gatherWord } from "./repack.ts";
+import type { WordPart } from "./repack.ts";
 
 /** A lane's words between two steps. */
 export type File = readonly (Register | undefined)[];

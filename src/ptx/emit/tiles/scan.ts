@@ -31,17 +31,17 @@ import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type { TileValue } from "../values.ts";
 import { convertTile } from "./convert.ts";
-import { TilePlaces } from "./places.ts";
+import { TilePlaces } from "./valid-registers.ts";
 import { resultTile } from "./rearrange.ts";
 import { shuffleWord } from "./relayout.ts";
-import { tradeValues } from "./trade.ts";
+import { tradeValues } from "./exchange-through-shared.ts";
 import {
   combineStep,
   neutralElement,
   tileFromWorking,
   workingElements,
   workingType,
-} from "./working.ts";
+} from "./accumulation-dtype.ts";
 
 export function scan(op: Op<"scan">, context: EmitContext): void {
   const { fn, axis, reverse } = op.attributes;

@@ -29,7 +29,7 @@ import type { EmitContext } from "../context.ts";
 import type { Carrier } from "./combining.ts";
 import { shuffleWord } from "./relayout.ts";
 import type { WorkingAxis } from "./scan.ts";
-import { tradeValues } from "./trade.ts";
+import { tradeValues } from "./exchange-through-shared.ts";
 
 /** How carriers compare. */
 export interface Comparison {

@@ -6,7 +6,7 @@
  *
  *   (index & 7) << 2  +  (index & 24) << 7          two terms, whatever the number of bits
  */
-import type { Code } from "../../code.ts";
+import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 

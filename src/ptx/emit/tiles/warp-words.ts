@@ -14,8 +14,8 @@ import { threadBarrier } from "../barriers.ts";
 import type { EmitContext } from "../context.ts";
 import { ScratchMemory } from "./scratch.ts";
 import { combineParts } from "./thread-parts.ts";
-import { joinedAs, runsOf, suffixes, wordsOf } from "./trade.ts";
-import type { Run } from "./trade.ts";
+import { joinedAs, runsOf, suffixes, wordsOf } from "./exchange-through-shared.ts";
+import type { Run } from "./exchange-through-shared.ts";
 
 const widestWords = 4;
 

@@ -1,6 +1,6 @@
 /** Answers to questions that take the compiler. What was placed once is kept. */
-import { lowerWithNotes, place } from "../../../../../src/lower/pipeline.ts";
-import type { PlacedKernel } from "../../../../../src/lower/pipeline.ts";
+import { lowerWithNotes, place } from "../../../../../src/lower/stages.ts";
+import type { PlacedKernel } from "../../../../../src/lower/stages.ts";
 import { simplify } from "../../../../../src/lower/simplify.ts";
 import type { Kernel } from "../../../../../src/ir/node.ts";
 import { emitKernel } from "../../../../../src/ptx/emit/kernel.ts";

@@ -6,7 +6,7 @@ import { printGraph } from "../../../../../src/graph/index.ts";
 import type { GraphModule } from "../../../../../src/graph/index.ts";
 import type { AnyGraphOp, GraphValue } from "../../../../../src/graph/ops/index.ts";
 import { operandsOf, regionsOf, typeText } from "../../../../../src/graph/ops/index.ts";
-import { runPasses } from "../../../../../src/graph/passes/pipeline.ts";
+import { runPasses } from "../../../../../src/graph/passes/pass-order.ts";
 import type { GraphNode, GraphReport, PlanReport } from "../../protocol.ts";
 import type { SourceLines } from "../source-lines.ts";
 import { newLines } from "./line-difference.ts";

@@ -7,7 +7,7 @@ import {
 } from "../../../../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../../../src/layout/algebra/register-layout.ts";
 import { viewBits, wholeView } from "../../../../../src/layout/algebra/shared-view.ts";
-import type { PlacedKernel } from "../../../../../src/lower/pipeline.ts";
+import type { PlacedKernel } from "../../../../../src/lower/stages.ts";
 import { emitKernel } from "../../../../../src/ptx/emit/kernel.ts";
 import { bankUses } from "../../../../../src/ptx/notes/bank-use.ts";
 import { emittedAccesses } from "../../../../../src/ptx/notes/emitted-accesses.ts";

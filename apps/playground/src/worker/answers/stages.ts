@@ -4,7 +4,7 @@
  */
 import { printKernel } from "../../../../../src/ir/printer.ts";
 import type { Kernel } from "../../../../../src/ir/node.ts";
-import { lower } from "../../../../../src/lower/pipeline.ts";
+import { lower } from "../../../../../src/lower/stages.ts";
 import { printPtx } from "../../../../../src/ptx/printer.ts";
 import type { Target } from "../../../../../src/targets/target.ts";
 import type { Line, Stage, StageLine } from "../../protocol.ts";

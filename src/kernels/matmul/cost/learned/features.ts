@@ -18,7 +18,7 @@ import { operandsOf, sharersOf } from "../fetch.ts";
 import { outsideAtOnce, outsideOf } from "../out-of-bounds.ts";
 import { partCount } from "../../scheduler/split-k.ts";
 import type { MatmulProblem } from "../../problem.ts";
-import type { Recipe } from "../../recipe.ts";
+import type { Recipe } from "../../f32-emulation.ts";
 import { depthOf, sharedBytes, tileCount, workerCount } from "../../tile-shapes.ts";
 
 /** Kernels, and schedules of that of tiles. */

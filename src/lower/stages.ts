@@ -1,0 +1,141 @@
+/**
+ * The stages from a traced kernel to one that runs, a line each, in their order. Every back end and command takes a kernel as far as it needs:
+ *
+ *   traced ──simplify──▶ simplified ───────────────────────────────────────▶ simulator
+ *                           └──without meanings──pipeline──select──▶ selected
+ *   selected ──place──▶ placed ──allocate──guard-bounds──tensor-maps──barriers──product-groups──▶ final ──emit──▶ PTX and a launch plan
+ *
+ * Selection and placement are solved together: an instruction whose operands cannot be stored for it is refused, and
+ * another is selected (`layout/plan/place.ts`). Software pipelining and rearrangements through shared memory are tried up to `allocate`, which
+ * refuses what does not fit.
+ *
+ * Stages share nothing but the kernel that they pass on. `observe` sees the kernel after each stage, which is what
+ * `--dump` writes. The generators yield between stages, so that a caller can interleave other work.
+ */
+import { following } from "../ir/range-analysis/index.ts";
+import type { Kernel } from "../ir/node.ts";
+import { walkOps } from "../ir/traverse.ts";
+import { allocate } from "../layout/plan/allocate.ts";
+import { withMemory } from "../layout/plan/place.ts";
+import type { AllocatedPlacement, Placement } from "../layout/plan/place.ts";
+import { placedKernel } from "../layout/plan/placed-kernel.ts";
+import { emitKernel } from "../ptx/emit/kernel.ts";
+import type { Executable } from "../ptx/executable.ts";
+import type { PerformanceNote } from "../ptx/notes/note.ts";
+import { performanceNotes } from "../ptx/notes/performance-notes.ts";
+import { requireBlockLimits } from "../sim/target-limits.ts";
+import type { Target } from "../targets/target.ts";
+import { guardBounds } from "./guard-bounds.ts";
+import { groupProducts } from "./product-groups.ts";
+import { assignTensorMaps } from "./tensor-maps.ts";
+import { insertBarriers, verifyBarriers } from "./barriers/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { runToCompletion } from "../support/coroutine.ts";
+import type { Coroutine } from "../support/coroutine.ts";
+import { pipelineLoops } from "./software-pipelining/index.ts";
+import { depthNotes } from "./software-pipelining/notes.ts";
+import { verifyPlaced } from "./verify/index.ts";
+import { placeRearranged } from "./slice-through-shared.ts";
+import { simplify } from "./simplify.ts";
+import type { SimplifyOptions } from "./simplify.ts";
+import { withoutMeanings } from "./strip-inline-ptx-reference.ts";
+
+export interface LoweringOptions extends SimplifyOptions {
+  /** Places tiles in any way that is possible instead of the cheapest, for fuzzers. */
+  readonly seed?: number;
+}
+
+/** A kernel with every decision in it, and how the decisions were found. */
+export interface PlacedKernel {
+  readonly kernel: Kernel;
+  readonly placement: AllocatedPlacement;
+}
+
+/** A traced kernel as it runs on a target: with a layout for each tile and an instruction for each op. */
+export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
+  return runToCompletion(placing(traced, target, options));
+}
+
+function* placing(
+  traced: Kernel,
+  target: Target,
+  options: LoweringOptions = {},
+): Coroutine<PlacedKernel> {
+  const simplified = withoutMeanings(simplify(traced, options));
+  requireBlockLimits(simplified, target);
+  yield;
+  const placement = yield* placePipelined(simplified, target, options);
+  options.observe?.("select", placement.kernel);
+  yield;
+  const placed = following(placement.kernel, placedKernel(placement));
+  options.observe?.("place", placed);
+  const allocated = following(placed, allocate(placed));
+  options.observe?.("allocate", allocated);
+  yield;
+  const bounded = following(allocated, guardBounds(allocated));
+  options.observe?.("guard-bounds", bounded);
+  const mapped = following(bounded, assignTensorMaps(bounded));
+  options.observe?.("tensor-maps", mapped);
+  yield;
+  const ordered = following(mapped, insertBarriers(mapped));
+  options.observe?.("barriers", ordered);
+  const kernel = following(ordered, groupProducts(ordered));
+  options.observe?.("product-groups", kernel);
+  yield;
+  verifyPlaced(kernel);
+  verifyBarriers(kernel);
+  return { kernel, placement: withMemory(placement, allocated) };
+}
+
+/** Places a kernel with software-pipelined loops; without pipelining where shared memory has no room for it. */
+function* placePipelined(
+  kernel: Kernel,
+  target: Target,
+  options: LoweringOptions,
+): Coroutine<Placement> {
+  const pipelined = pipelineLoops(kernel, target);
+  if (pipelined === kernel) return yield* placeRearranged(kernel, target, options);
+  try {
+    const placement = withMemory(yield* placeRearranged(pipelined, target, options));
+    options.observe?.("pipeline", pipelined);
+    return placement;
+  } catch (error) {
+    if (!(error instanceof TilewrightError) || asksForDepth(kernel)) throw error;
+    return yield* placeRearranged(kernel, target, options);
+  }
+}
+
+/** Whether a loop says how many steps it wants to have room for, so that having none is a mistake to report. */
+function asksForDepth({ body }: Kernel): boolean {
+  let asks = false;
+  walkOps(body, (op) => {
+    asks ||= op.kind === "loop" && op.attributes.depth !== undefined;
+  });
+  return asks;
+}
+
+/** A traced kernel ready to be launched on a target. */
+export function lower(traced: Kernel, target: Target, options: LoweringOptions = {}): Executable {
+  return emitKernel(place(traced, target, options).kernel);
+}
+
+export interface NotedExecutable {
+  readonly executable: Executable;
+  /** What makes it slower than it could be, as far as is known before it is assembled. */
+  readonly notes: readonly PerformanceNote[];
+}
+
+/** A traced kernel ready to be launched, for a device that tells what slows it. */
+export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
+  return runToCompletion(loweringWithNotes(traced, target));
+}
+
+/** The same piece by piece. */
+export function* loweringWithNotes(traced: Kernel, target: Target): Coroutine<NotedExecutable> {
+  const { kernel, placement } = yield* placing(traced, target);
+  yield;
+  const executable = emitKernel(kernel);
+  yield;
+  const notes = performanceNotes(placement, executable.module);
+  return { executable, notes: [...depthNotes(placement.kernel, target), ...notes] };
+}
