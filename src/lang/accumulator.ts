@@ -16,7 +16,7 @@ import { requireKnownOptions } from "../support/options.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { refuseTileMethods, Tile } from "./tile.ts";
 import { emitOrigin } from "./trace.ts";
-import type { Origin } from "./trace.ts";
+import type { Origin, Scope } from "./trace.ts";
 import { describe, numberList, origin, Traced, useValue, wrongKind } from "./traced.ts";
 
 /** The sum of products that tensor cores may still be adding to. */
@@ -32,6 +32,7 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
   /** The extents: rows and columns. */
   readonly shape: readonly number[];
   #usedAt: Location | undefined;
+  #usedIn: Scope | undefined;
 
   /** @internal */
   constructor(made: Origin) {
@@ -83,6 +84,8 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
 
   /** @internal The IR value, for its one use. */
   consume(location: Location): Value {
+    if (this.#usedIn?.open === false && this[origin].scope.open)
+      this.#refuseBranches(this.#usedIn, location);
     if (this.#usedAt !== undefined) {
       throw new TilewrightError({
         code: "TW1011",
@@ -98,7 +101,29 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
     }
     const value = useValue(this, location);
     this.#usedAt = location;
+    this.#usedIn = this[origin].scope.trace.branch;
     return value;
+  }
+
+  /** Branches are alternatives, of which each could use it once; but its registers stay the same only where one way uses it. */
+  #refuseBranches(first: Scope, location: Location): never {
+    const second = this[origin].scope.trace.branch;
+    const elsewhere = second === undefined ? "behind the branches" : `in ${second.label}`;
+    const made = `accumulator(${this.dtype.name}, [${this.shape.join(", ")}], tile)`;
+    throw new TilewrightError({
+      code: "TW2096",
+      message: `${describe(this)} cannot go through branches`,
+      location,
+      expected: "a tile in the branches, and in what they give",
+      found: `the accumulator in ${first.label} and ${elsewhere}`,
+      remedy: `write const tile = sum.wait() before the branches, and wgmma(${made}, a, b).wait() in one`,
+      notes: [
+        ...(this.#usedAt === undefined
+          ? []
+          : [{ message: `it is used in ${first.label} here`, location: this.#usedAt }]),
+        { message: "the accumulator is made here", location: this[origin].location },
+      ],
+    });
   }
 }
 

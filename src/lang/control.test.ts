@@ -39,6 +39,34 @@ const flow: readonly Mistake[] = [
     notes: ["the first use is here", "the accumulator is made here"],
   },
   {
+    name: "accumulator that both branches go on with",
+    code: "TW2096",
+    make: () =>
+      trace(({ x }) => {
+        const isSet = x.at(0, 0).loadScalar().gt(0);
+        loop({ to: 4, carry: accumulator(f32, [64, 64]) }, (_, sum) => {
+          const wait = () => sum.waitPending(1);
+          return when(isSet, wait, () => sum); // <- here
+        });
+      }),
+    message: "inflight<f32, [64, 64]> cannot go through branches",
+    expected: "a tile in the branches",
+    found: "the accumulator in the first branch of when and in the second branch of when",
+    notes: ["it is used in the first branch of when here", "the accumulator is made here"],
+  },
+  {
+    name: "accumulator used in a case and after it",
+    code: "TW2096",
+    make: () =>
+      trace(() => {
+        const sum = accumulator(f32, [64, 64]);
+        switchCase(0, [() => sum.wait(), () => zeros(f32, [64, 64])]);
+        sum.wait(); // <- here
+      }),
+    found: "the accumulator in case 0 of switchCase and behind the branches",
+    remedy: "wgmma(accumulator(f32, [64, 64], tile), a, b).wait() in one",
+  },
+  {
     name: "accumulator carried and used",
     code: "TW1011",
     make: () =>

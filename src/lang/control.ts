@@ -165,14 +165,21 @@ function branch(
   body: () => unknown,
   first: FlatTree | undefined,
   location: Location,
+  alternative = true,
 ): { readonly region: Region; readonly result: FlatTree } {
   let result = emptyTree;
   const difference = (path: string, before: string, after: string): string =>
     `${path} differs between the branches: ${before} and, in ${label}, ${after}`;
-  const region = trace.region(label, [], location, () => {
-    result = flattenTree("result", callBody(label, location, body), location);
-    return matchTree(first ?? result, result, difference, location);
-  });
+  const region = trace.region(
+    label,
+    [],
+    location,
+    () => {
+      result = flattenTree("result", callBody(label, location, body), location);
+      return matchTree(first ?? result, result, difference, location);
+    },
+    { alternative },
+  );
   return { region, result };
 }
 
@@ -260,7 +267,7 @@ export function scoped(
     const argument = Object.fromEntries(objects) as Parameters<typeof body>[0];
     return callBody("the body of scoped", location, body, argument);
   };
-  const { region, result } = branch(trace, "the body of scoped", run, undefined, location);
+  const { region, result } = branch(trace, "the body of scoped", run, undefined, location, false);
   const results = trace.add("scoped", {}, {}, { body: region }, location);
   return results.length === 0 ? undefined : rebuildTree(result.shape, results, location);
 }

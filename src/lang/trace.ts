@@ -32,6 +32,8 @@ export interface Scope {
   readonly numbers: Map<number, Value>;
   /** Whether it has numbers of its own instead of those around it. */
   readonly apart: boolean;
+  /** Whether it is a branch, of which one runs. */
+  readonly alternative: boolean;
 }
 
 /** Which IR value a traced object stands for, and where it was made. */
@@ -116,9 +118,12 @@ export class Trace {
     types: readonly Type[],
     location: Location,
     body: (parameters: readonly Value[]) => readonly Value[],
-    { apart = false }: { readonly apart?: boolean } = {},
+    {
+      apart = false,
+      alternative = false,
+    }: { readonly apart?: boolean; readonly alternative?: boolean } = {},
   ): Region {
-    const scope: Scope = { trace: this, label, open: true, numbers: new Map(), apart };
+    const scope: Scope = { trace: this, label, open: true, numbers: new Map(), apart, alternative };
     const parameters = this.#builder.openRegion(types);
     this.#scopes.push(scope);
     let region: Region | undefined;
@@ -130,6 +135,11 @@ export class Trace {
       this.#scopes.pop();
       if (region === undefined) this.#builder.abandonRegion();
     }
+  }
+
+  /** The innermost branch that is being traced. */
+  get branch(): Scope | undefined {
+    return this.#scopes.findLast(({ alternative }) => alternative);
   }
 
   /** How many ops the innermost region has so far. */
