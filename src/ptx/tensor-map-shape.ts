@@ -1,6 +1,6 @@
 /**
- * The numbers of a tensor map once a launch's dimensions are known. A map has no extents of 0, so that of an array without
- * elements says 1 along each axis, and whoever encodes it has it lie where that one element stands for none:
+ * The shape of a tensor map once a launch's dimensions are known. A tensor map cannot have extent 0: for an empty array all extents are 1, and
+ * the map points to a dummy element (`cuda/empty-arrays.ts`):
  *
  *   x bf16 [m, k], k = 0     extents [0, m], strides [0]   ──▶   extents [1, 1], strides [16], isEmpty
  *     loads must give the map's fill there, and stores must change nothing that anybody reads

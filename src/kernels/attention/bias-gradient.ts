@@ -1,6 +1,6 @@
 /**
- * The gradient of the bias: that of the scores it was added to, summed over what it is the same for. A block has a tile of the bias and goes
- * over batches, heads, rows and columns that share it in one order, so results repeat bit for bit:
+ * The gradient of the bias: that of the scores, summed over the axes along which the bias is broadcast. A block has a tile of the bias and goes
+ * over the batches, heads, rows and columns that share it in one order, so results repeat bit for bit:
  *
  *   bias [1, h, s, t]      a tile of rows and columns of one head, over all batches
  *   bias [b, 1, 1, t]      columns of one batch, over all heads and all tiles of rows

@@ -1,7 +1,7 @@
 /**
- * FP8 values as wgmma multiplies them: it wants the columns that a product sums over one beside the other, so v is
- * turned before the others run, [b, t, kv, e] ──▶ [b, kv, e, t]. Powers come out of the first product in pairs, and go into the second
- * in fours. Lanes keep theirs if both sides of the product are dealt alike, in every sixteen columns:
+ * V for FP8 attention: wgmma needs V contiguous along the summed axis, so a launch transposes it first, [b, t, kv, e] ──▶ [b, kv, e, t].
+ * Scores leave the first product in pairs, and probabilities enter the second in fours; with the columns of scores and the rows of V permuted
+ * alike within every 16, threads keep theirs, and no shuffle is needed:
  *
  *   lane                           0         1         2         3         0         1         2         3
  *   scores, pairs of a lane        0 1       2 3       4 5       6 7       8 9       10 11     12 13     14 15

@@ -1,6 +1,6 @@
 /**
- * The cost of a gather or scatter in global memory: the window of an access by index tiles as the cost model sees it. Its cost is that of `globalAccess` in
- * `access-cost.ts` on this window: axes that are indexed stay at one index, and the axes of the index tiles may lead anywhere, so that elements
+ * The cost of a gather or scatter in global memory: the window of an access by index tiles as the cost model sees it. The price of that window is `globalCost` of
+ * `access-cost.ts`: axes that are indexed stay at one index, and the axes of the index tiles may lead anywhere, so that elements
  * along them share no sector.
  *
  *   x: [n, 64] in f32, x.at(rows) with 16 rows      axes 16 (far apart) and 64 by 1, rows aligned to 64 elements

@@ -2,7 +2,7 @@
  * What rules state: the vocabulary between ops and the solver. A *variable* is a place whose layout is to be
  * found: where a value is made, where an op needs it, or an allocation of shared memory. Statements are
  * made before anybody knows the candidates; those are gathered from the statements (see
- * `../plan/collect.ts`), and only then does a system of constraints exist.
+ * `../plan/propagate-candidates.ts`), and only then does a system of constraints exist.
  *
  *   %3 = load …          variable "load", cost by bytes and sectors
  *   %4 = exp %3          variable "exp"; convert load -> exp, which costs nothing if both are the same

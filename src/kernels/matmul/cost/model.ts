@@ -14,7 +14,7 @@
  * Rates are those of one processor at work among others; where there are blocks for few, the clock is higher. They were fitted to
  * what was timed on an H200 of bf16: 4800 configurations of 435 sizes, all at once, so that what the model likes best is fast rather than that
  * every time is met; those of tiles of swapped operands, of tiles that are a block's only one and of parts later, to 4600 configurations of 549 sizes. What it is wrong by for products of 16 bits was
- * learned (`learned/corrected.ts`).
+ * learned (`learned/correction.ts`).
  */
 import { ratesOf } from "../../../ir/cost/index.ts";
 import { knownCut, wholeTile } from "../../../lang/pipeline/stream-k.ts";

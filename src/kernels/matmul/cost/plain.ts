@@ -1,4 +1,4 @@
-/** What the model thinks the plain kernel takes, and adding up parts of k, which is what it does with its own as well. */
+/** Modelled time of the plain kernel, and of the split-K reduction, which it uses too. */
 import { ratesOf } from "../../../ir/cost/index.ts";
 import type { Target } from "../../../targets/target.ts";
 import type { PlainConfiguration, ProductSizes } from "../configuration.ts";

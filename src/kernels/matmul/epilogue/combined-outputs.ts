@@ -1,4 +1,4 @@
-/** The launches that combine what pieces of a product came to into rows or columns, and the memory between. */
+/** Launches that reduce the partials which tiles leave of an epilogue's further outputs, over rows or columns, and their workspace. */
 import type { Planned, PlannedLaunch } from "../../../device/operation.ts";
 import type { ProductSizes } from "../configuration.ts";
 import { parameterName } from "../user-array-names.ts";

@@ -1,6 +1,6 @@
 /**
  * The configurations that the model thinks fastest, found without asking it how long the others take. Each has a time that it takes at least, which
- * is soon known (`model.ts`), and in the order of these none comes any more once they are above the time of the last one that is wanted:
+ * is soon known (`../cost/model.ts`), and in the order of these none comes any more once they are above the time of the last one that is wanted:
  *
  *   at least   2.9   3.0   3.4   3.6   4.1   4.4   6.0 …       the fastest 3 are wanted
  *   takes      3.1   4.2   3.5   3.7   –     –     –           3.1, 3.5 and 3.7, which 4.1 is above

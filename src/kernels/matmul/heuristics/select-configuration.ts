@@ -1,6 +1,6 @@
 /**
- * Which of the kernels for all formats to use where none was given or measured: the one that the model (`model.ts`), corrected
- * by what was learned (`learned/corrected.ts`), thinks fastest of those that there are.
+ * Which of the kernels for all formats to use where none was given or measured: the one that the model (`../cost/model.ts`), corrected
+ * by what was learned (`../cost/learned/correction.ts`), thinks fastest of those that there are.
  */
 import type { Target } from "../../../targets/target.ts";
 import { dtypes } from "../../../formats/dtype.ts";

@@ -1,8 +1,7 @@
 /**
- * Sums of f64, which warps multiply each by itself, from registers. Lanes load fragments from the slots of the ring, where
- * rows are 128 bytes whose chunks of 16 are exchanged by the number of the row. As fragments are, two lanes would ask the
- * same banks for what lies in two rows; so rows and columns of tiles are multiplied in another order, and the sums put
- * back, which moves nothing: it only says which lane has what.
+ * f64 on tensor cores: each warp multiplies by mma.sync, from registers. Fragments come from the stages of the ring, where rows are 128 bytes whose
+ * 16-byte chunks are swizzled by the row. Two threads would ask the same banks for elements of two rows; so rows and columns of a tile are
+ * multiplied in a permuted order, and the accumulators renamed afterwards, which moves nothing.
  *
  *   elements along k lie together     lanes t have k = t          rows 8h + 2x + y are multiplied as 8h + 4y + x
  *     a lane's load of 8 bytes        banks of chunk k / 2 xor row, where rows of lanes that load at once differ by 2

@@ -1,7 +1,6 @@
 /**
- * What the first steps of a tile multiply is asked for while the kernel before still ends, which brings it into the cache that all processors share: memory
- * takes longer to answer than TMA takes to fill a slot. Asking changes nothing, so it need not wait: whatever that kernel may still write of
- * the operands is written to the cache, too.
+ * Prefetches the operands of a tile's first k-steps into L2 while the previous kernel finishes: memory answers later than TMA fills a stage.
+ * A prefetch changes nothing, so it need not wait for that kernel; what it still writes of the operands goes to L2, too.
  *
  * Tiles side by side have the same rows, and those one below the other the same columns, so that each asks for a share of them:
  *

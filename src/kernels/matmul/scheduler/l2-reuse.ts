@@ -1,5 +1,5 @@
 /**
- * What tiles do so that the shared cache serves them longer.
+ * Keeps operands in L2: every other wave of tiles walks k backwards, and results are evicted first.
  *
  * A round of tiles reads its rows and columns along k, all blocks side by side, and the next round has the same rows. Where these are more than the cache
  * keeps, the first ones asked for again are those that have left it, and none is found. So every other round goes back:

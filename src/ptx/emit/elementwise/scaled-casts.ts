@@ -1,7 +1,6 @@
 /**
- * Numbers of 4 bits that are multiplied by a power of two once they are bf16, and used for nothing else: `x.cast(bf16).mul(1 / 4)`. The
- * conversion takes the factor along, and saves two of its shifts by that (`halvesCast`); the product is there then. Both are exact, so
- * nothing else comes out of it.
+ * 4-bit elements multiplied by a power of two right after their conversion to bf16, `x.cast(bf16).mul(1 / 4)`: the scale is folded into the
+ * conversion, which saves two of its shifts (`halvesCast`), and the mul emits nothing. Both are exact.
  */
 import { bf16 } from "../../../formats/dtype.ts";
 import type { AnyOp, Region, Value } from "../../../ir/node.ts";
