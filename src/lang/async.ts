@@ -8,19 +8,24 @@
  * | `copyAsync` into global memory | `commitGroup()`, then `waitGroup()`                           |
  * | `wgmma`                        | `accumulator.wait()`                                          |
  */
+import { bool } from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import type { copyReductions, evictions } from "../ir/ops/asynchronous.ts";
+import { isSummedShort, promotedDepth } from "../ir/precisions.ts";
+import type { DotAccumulation } from "../ir/precisions.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
-import { Accumulator } from "./accumulator.ts";
+import { Accumulator, accumulator as newAccumulator } from "./accumulator.ts";
 import { PickedRef } from "./gathered-ref.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
 import { barrierOperands } from "./sync.ts";
 import type { Barrier } from "./sync.ts";
+import { constant, requireAccumulation } from "./create.ts";
 import { Tile } from "./tile.ts";
 import { emit, emitOrigin } from "./trace.ts";
+import { slice } from "./window.ts";
 import { useValue, wrongKind } from "./traced.ts";
 
 /** Options of `copyAsync`. */
@@ -129,6 +134,10 @@ export function commitGlobal(): void {
   emit("proxy_fence", {}, { space: "gmem" }, captureLocation());
 }
 
+const productOptions: readonly (keyof ProductOptions)[] = [
+  ...(["sparse", "adds", "rolled", "accumulation"] as const),
+];
+
 /** Options of `wgmma`. */
 export interface ProductOptions {
   /**
@@ -143,6 +152,11 @@ export interface ProductOptions {
    * and are of one size.
    */
   readonly rolled?: boolean;
+  /**
+   * How FP8 is summed in f32. "promoted" waits for each 128 of k and adds their sums to the accumulator in f32; "fast" leaves them to the
+   * instruction, which keeps 13 bits behind the leading one, and returns at once. All other products are the same by both.
+   */
+  readonly accumulation?: DotAccumulation;
 }
 
 /** Starts adding the product of `a`, [m, k], and `b`, [k, n], to an accumulator, [m, n]. */
@@ -158,15 +172,23 @@ export function wgmma<D extends DTypeName>(
   if (!(a instanceof Ref) && !(a instanceof Tile))
     wrongKind("the left factor of wgmma", "a ref or a tile", a, location);
   if (!(b instanceof Ref)) wrongKind("the right factor of wgmma", "a ref", b, location);
-  requireKnownOptions("wgmma", options, ["sparse", "adds", "rolled"], "TW1033", location);
-  const { sparse, adds, rolled = false } = options;
+  requireKnownOptions("wgmma", options, productOptions, "TW1033", location);
+  const { sparse, adds, rolled = false, accumulation = "promoted" } = options;
+  requireAccumulation("wgmma", accumulation, location);
   if (typeof rolled !== "boolean") wrongKind("rolled of wgmma", "true or false", rolled, location);
   if (sparse !== undefined && !(sparse instanceof Tile))
     wrongKind("sparse of wgmma", "a tile of metadata", sparse, location);
-  const factors = { a: useValue(a, location), b: useValue(b, location) };
-  const metadata = sparse && useValue(sparse, location);
   if (adds !== undefined && !(adds instanceof Scalar))
     wrongKind("adds of wgmma", "a bool scalar", adds, location);
+  if (accumulation === "promoted" && isSummedShort(a.dtype, accumulator.dtype))
+    return promotedProduct(
+      accumulator as Accumulator as Accumulator<"f32">,
+      a,
+      b,
+      options,
+    ) as Accumulator as Accumulator<D>;
+  const factors = { a: useValue(a, location), b: useValue(b, location) };
+  const metadata = sparse && useValue(sparse, location);
   const operands = {
     accumulator: accumulator.consume(location),
     ...factors,
@@ -175,4 +197,49 @@ export function wgmma<D extends DTypeName>(
   };
   const attributes = rolled ? { rolled } : {};
   return new Accumulator(emitOrigin("wgmma", operands, attributes, location));
+}
+
+/**
+ * A product whose sums are added to the accumulator in f32, 128 of k at a time:
+ *
+ *   k 0 to 127 onto zero, waited for   +   k 128 to 255 onto zero, waited for   +   …   +   the accumulator
+ */
+function promotedProduct(
+  sums: Accumulator<"f32">,
+  a: Ref | Tile,
+  b: Ref,
+  { sparse, adds, rolled = false }: ProductOptions,
+): Accumulator<"f32"> {
+  const { dtype, shape } = sums;
+  const [k = 0, columns = 0] = b.shape.map(Number);
+  const before = sums.wait();
+  const held = sparse === undefined ? 1 : 2;
+  const none = constant(bool, false);
+  let total = adds === undefined ? before : adds.select(before, 0);
+  for (let start = 0; start < k; start += promotedDepth) {
+    const depth = Math.min(promotedDepth, k - start);
+    const isWhole = depth === k;
+    const started = wgmma(
+      newAccumulator(dtype, shape, "anything"),
+      isWhole ? a : partOfLeft(a, start / held, depth / held),
+      isWhole ? b : b.at(slice(start, depth), slice(0, columns)),
+      {
+        ...(sparse && { sparse: isWhole ? sparse : partOfTile(sparse, start / 16, depth / 16) }),
+        adds: none,
+        rolled,
+        accumulation: "fast",
+      },
+    );
+    total = total.add(started.wait());
+  }
+  return newAccumulator(dtype, shape, total);
+}
+
+function partOfLeft(left: Ref | Tile, start: number, length: number): Ref | Tile {
+  if (left instanceof Tile) return partOfTile(left, start, length);
+  return left.at(slice(0, Number(left.shape[0] ?? 0)), slice(start, length));
+}
+
+function partOfTile<D extends DTypeName>(tile: Tile<D>, start: number, length: number): Tile<D> {
+  return tile.slice([0, start], [tile.shape[0] ?? 0, length]);
 }

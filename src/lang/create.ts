@@ -1,7 +1,13 @@
 /** Functions that make tiles and scalars from nothing, or one tile from several. */
 import { dtypes, isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
-import { partPrecisions, productPrecisions } from "../ir/precisions.ts";
+import {
+  accumulations,
+  isSummedShort,
+  partPrecisions,
+  productPrecisions,
+} from "../ir/precisions.ts";
+import type { DotAccumulation } from "../ir/precisions.ts";
 import { sameShape, shapeText } from "../ir/size.ts";
 import type { SymbolicSize } from "../ir/size.ts";
 import { requireDType } from "../formats/argument-checks.ts";
@@ -118,6 +124,10 @@ export type DotDType<D extends DTypeName> = D extends "f64"
     ? "i32"
     : "f32";
 
+const dotOptions: readonly (keyof DotOptions<never>)[] = [
+  ...(["accumulator", "precision", "accumulation", "dtype"] as const),
+];
+
 /** Options of `dot`. */
 export interface DotOptions<R extends DTypeName> {
   /** A tile that the product is added to. */
@@ -127,6 +137,11 @@ export interface DotOptions<R extends DTypeName> {
    * parts of the operands (`split-precision.ts`).
    */
   readonly precision?: "ieee" | SplitPrecision;
+  /**
+   * How FP8 is summed in f32, where `wgmma` by itself keeps 13 bits behind the leading one: "promoted", with its sums added in f32 after at most
+   * 128 of k, or "fast", as the instruction sums. All other products are the same by both.
+   */
+  readonly accumulation?: DotAccumulation;
   /** The format of the sums: f32, of integers i32, of f64 f64 unless told otherwise. */
   readonly dtype?: DType<R>;
 }
@@ -148,9 +163,10 @@ export function dot<R extends DTypeName>(
   options: DotOptions<R> = {},
 ): Tile<R> {
   const location = captureLocation();
-  requireKnownOptions("dot", options, ["accumulator", "precision", "dtype"], "TW1033", location);
-  const { accumulator, precision = "native" } = options;
+  requireKnownOptions("dot", options, dotOptions, "TW1033", location);
+  const { accumulator, precision = "native", accumulation = "promoted" } = options;
   requirePrecision(precision, location);
+  requireAccumulation("dot", accumulation, location);
   for (const item of [left, right, ...(accumulator === undefined ? [] : [accumulator])])
     if (!(item instanceof Tile)) wrongKind("an operand of dot", "a tile", item, location);
   const { dtype = dotDType(left.dtype) } = options;
@@ -164,7 +180,9 @@ export function dot<R extends DTypeName>(
     right: useValue(right, location),
     ...(accumulator !== undefined && { accumulator: useValue(accumulator, location) }),
   };
-  return new Tile(emitOrigin("dot", operands, { dtype, precision }, location));
+  const isFast = accumulation === "fast" && isSummedShort(left.dtype, dtype);
+  const fast = isFast ? { accumulation } : {};
+  return new Tile(emitOrigin("dot", operands, { dtype, precision, ...fast }, location));
 }
 
 /** Products of matrices that lie side by side along leading axes, one after the other. */
@@ -206,6 +224,18 @@ function requireItems(
     location,
     expected: shapeText(expected),
     found: shapeText(found),
+  });
+}
+
+/** Refuses what is no way to sum. */
+export function requireAccumulation(what: string, given: unknown, location: Location): void {
+  if ((accumulations as readonly unknown[]).includes(given)) return;
+  throw new TilewrightError({
+    code: "TW2001",
+    message: `accumulation of ${what} is not one of ${accumulations.join(", ")}`,
+    location,
+    expected: `one of ${accumulations.join(", ")}`,
+    found: optionText(given),
   });
 }
 

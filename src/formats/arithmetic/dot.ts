@@ -12,7 +12,8 @@
  * |----------------------------|-------------|------|------------------------------------------------|
  * | f16                        | f32, f16    | 16   | what a tensor core does                        |
  * | bf16                       | f32         | 16   | what a tensor core does                        |
- * | f8e4m3fn, f8e5m2, mixed    | f32, f16    | 32   | what `wgmma` does                              |
+ * | f8e4m3fn, f8e5m2, mixed    | f32         | 16   | promoted: what a tensor core does of f16       |
+ * | the same, "fast"           | f32, f16    | 32   | what `wgmma` does                              |
  * | tf32, f32 as "tf32"        | f32         | 8    | what a tensor core does; f32 rounded to tf32   |
  * | f4e2m1fn                   | f32         | 64   | the sum rounded to f32                         |
  * | f32 as "ieee"              | f32         | 1    | the sum rounded to f32                         |
@@ -28,7 +29,7 @@
  *   panel of A   a[0,0] a[1,0] a[2,0] a[3,0]   a[0,1] a[1,1] a[2,1] a[3,1]   …
  *   panel of B   b[0,0] b[0,1] b[0,2] b[0,3]   b[1,0] b[1,1] b[1,2] b[1,3]   …
  */
-import { tf32 } from "../dtype.ts";
+import { f16, tf32 } from "../dtype.ts";
 import type { DType, DTypeName, Elements } from "../dtype.ts";
 import { fusedMultiplyAdd } from "./fused.ts";
 import { narrowElements, widenElements } from "./registers.ts";
@@ -48,6 +49,8 @@ export interface DotShape {
   readonly accumulator: DType;
   /** Matters for f32 operands alone; "ieee" when absent. */
   readonly precision?: DotPrecision | undefined;
+  /** Matters for FP8 summed in f32; "fast" when absent. */
+  readonly accumulation?: "promoted" | "fast" | undefined;
 }
 
 interface OperandRule {
@@ -113,6 +116,9 @@ export function dotElements(shape: DotShape, a: Elements, b: Elements, c: Elemen
   if (a.length !== m * k || b.length !== k * n || c.length !== m * n) {
     throw new Error(`dot of ${a.length} and ${b.length} elements in ${c.length}`);
   }
+  if (shape.accumulation === "promoted" && operand.bits === 8 && accumulator.name === "f32") {
+    if (operand.kind === "float") return dotOfHalves(shape, a, b, c);
+  }
   const rounded = precision === "tf32" && operand.name === "f32";
   const formatA = rounded ? "tf32" : operand.name;
   const formatB = rounded ? "tf32" : operandB.name;
@@ -144,6 +150,20 @@ export function dotElements(shape: DotShape, a: Elements, b: Elements, c: Elemen
       storeSums(accumulator, c, block);
     }
   }
+}
+
+/** FP8 as f16, which has all its numbers: products are as exact, and sums as those of f16. */
+function dotOfHalves(shape: DotShape, a: Elements, b: Elements, c: Elements): void {
+  const halves = (dtype: DType, elements: Elements): Uint16Array => {
+    const values = new Float64Array(elements.length);
+    widenElements(dtype, elements, 0, elements.length, values);
+    const made = new Uint16Array(elements.length);
+    narrowElements(f16, values, made);
+    return made;
+  };
+  const { operand, operandB = operand } = shape;
+  const converted = { ...shape, operand: f16, operandB: f16, accumulation: undefined };
+  dotElements(converted, halves(operand, a), halves(operandB, b), c);
 }
 
 /** f64, where a product is exact in no format that there is: each is added with one rounding, k after k. */

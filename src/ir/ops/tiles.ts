@@ -4,7 +4,7 @@ import {
   reduceFunctions,
   scanFunctions,
 } from "../../formats/arithmetic/functions.ts";
-import { productPrecisions } from "../precisions.ts";
+import { accumulations, productPrecisions } from "../precisions.ts";
 import { computes, computesEach, defineOps } from "./define.ts";
 
 /** The tensor cores read a factor in shared memory for all warps of the thread; a `dot` waits for them. */
@@ -88,11 +88,12 @@ export const tileOps = defineOps({
   },
   dot: {
     summary:
-      "Matrix product [m, k] by [k, n], added to the accumulator where one is given. Placed, it is made by `instruction`, for mma.sync by a grid of `warps`; wgmma reads operands that are windows of smem by itself.",
+      "Matrix product [m, k] by [k, n], added to the accumulator where one is given. `accumulation` matters for FP8 summed in f32, and is promoted where it is not told. Placed, it is made by `instruction`, for mma.sync by a grid of `warps`; wgmma reads operands that are windows of smem by itself.",
     operands: { left: "one", right: "one", accumulator: "optional" },
     attributes: {
       dtype: "dtype",
       precision: productPrecisions,
+      accumulation: { optional: accumulations },
       instruction: "text?",
       warps: "integers?",
     },

@@ -344,13 +344,15 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
   const products = (step: Index, width: number) => {
     fullK.at(slotOf(step)).wait();
     const start = accumulator(dtypes.f32, [consumerRows, width]);
-    return wgmma(start, tileQ.at(query), tileK.at(slotOf(step), slice(0, width)).transpose());
+    const keys = tileK.at(slotOf(step), slice(0, width)).transpose();
+    return wgmma(start, tileQ.at(query), keys, { accumulation: "fast" });
   };
   const values = (step: Index, sums: Tile<"f32">, powers: Tile<Half>, isLast = false) => {
     fullV.at(slotOf(step)).wait();
     if (isLast && form.sizes.ends > 0) clearOthers(work, part, place, slotOf(step));
     const start = accumulator(dtypes.f32, [consumerRows, e], sums);
-    return wgmma(start, powers, valuesIn(work, slotOf(step), powers.shape[1] ?? columns));
+    const ofColumns = valuesIn(work, slotOf(step), powers.shape[1] ?? columns);
+    return wgmma(start, powers, ofColumns, { accumulation: "fast" });
   };
   const byProduct = sumsByProduct(form.problem);
   const release = (ring: Barrier, step: Index) => {
@@ -422,7 +424,7 @@ function valuesIn({ form, refs: { tileV } }: Work, slot: Index, width: number): 
 function summedPowers({ refs }: Work, part: number, powers: Tile<Half>): Accumulator<"f32"> {
   const start = accumulator(dtypes.f32, [consumerRows, onesColumns]);
   const ones = refs.ones.at(part, slice(0, onesColumns), slice(0, powers.shape[1] ?? 0));
-  return wgmma(start, powers, ones.transpose());
+  return wgmma(start, powers, ones.transpose(), { accumulation: "fast" });
 }
 
 /**

@@ -86,8 +86,8 @@ export function plainKernel(
         const right = multipliedPart(ofColumns, storedB, { ...at, start: left, count: columns });
         // Promoted sums are added in f32, step by step.
         return problem.accumulation === "promoted"
-          ? accumulator.add(dot(left_, right, { dtype }))
-          : dot(left_, right, { accumulator, dtype, ...precision });
+          ? accumulator.add(dot(left_, right, { dtype, accumulation: "fast" }))
+          : dot(left_, right, { accumulator, dtype, accumulation: "fast", ...precision });
       });
       const piece = { batch: inBatch, top, left, rows, columns };
       const done =

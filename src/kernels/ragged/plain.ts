@@ -137,11 +137,12 @@ function summed(
 ): Tile {
   const start: Tile = zeros(dtype, shape);
   const said = precision === undefined ? {} : { precision };
+  const asSummed = { accumulation: "fast" } as const;
   return loop({ to, carry: start }, (step, accumulator) => {
     const [left, right] = operands(step);
     // Promoted sums are added in f32, step by step.
     return accumulation === "promoted"
-      ? accumulator.add(dot(left, right, { dtype: dtype as DType<"f32"> }))
-      : dot(left, right, { accumulator, dtype: dtype as DType<"f32">, ...said });
+      ? accumulator.add(dot(left, right, { dtype: dtype as DType<"f32">, ...asSummed }))
+      : dot(left, right, { accumulator, dtype: dtype as DType<"f32">, ...asSummed, ...said });
   });
 }

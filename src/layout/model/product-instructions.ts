@@ -13,6 +13,7 @@ import { f16, i8, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
 import type { Op, Value } from "../../ir/node.ts";
+import { isSummedShort } from "../../ir/precisions.ts";
 import type { TileType } from "../../ir/types.ts";
 import { onceForEach } from "../../support/memo.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
@@ -153,6 +154,12 @@ const mmaConversions: { readonly [N in DTypeName]?: DType } = {
 export function mmaFormat(factor: Value): DType {
   const { dtype } = tileOf(factor);
   return mmaConversions[dtype.name] ?? dtype;
+}
+
+/** Whether sums that wgmma makes are added in f32 after each 128 of k. */
+export function isPromoted(op: Op<"dot">): boolean {
+  const { dtype, accumulation } = op.attributes;
+  return accumulation !== "fast" && isSummedShort(matrixOf(op.operands.left).dtype, dtype);
 }
 
 /** Bits of the operands as mma.sync sees them. */

@@ -6,7 +6,7 @@
  *     %a = load (slice_ref %left …, %k · 64)        copied ahead: an input, 16 bytes at a time
  *     %b = load (slice_ref %right %k · 64, …)       copied ahead
  *     %t = load (slice_ref %table, %n)              stays: the same in every step
- *     %next = dot %a, %b accumulator(%sum)          in flight: the sum is touched by nothing else
+ *     %next = dot %a, %b accumulator(%sum)          in flight: the sum is touched by nothing else, and not promoted
  *     yield %next
  *   }
  *
@@ -20,7 +20,7 @@ import { hasEffect, onlyComputes } from "../../ir/traits.ts";
 import { operandValues, regionList, yieldedValues, refOf } from "../../ir/traverse.ts";
 import type { RefType } from "../../ir/types.ts";
 import { contiguousAxis, globalAlignment } from "../../layout/model/access-cost.ts";
-import { wgmmaShapeProblem } from "../../layout/model/product-instructions.ts";
+import { isPromoted, wgmmaShapeProblem } from "../../layout/model/product-instructions.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import type { Windows } from "../../layout/model/windows.ts";
 import { unmarked } from "../../passes/profile-marks.ts";
@@ -179,7 +179,7 @@ class Planner {
     const once = (value: Value | undefined): value is Value =>
       value !== undefined && this.#uses.get(value) === 1;
     return body.ops.flatMap((op) => {
-      if (op.kind !== "dot") return [];
+      if (op.kind !== "dot" || isPromoted(op)) return [];
       if (wgmmaShapeProblem(op, this.#target, this.#warps) !== undefined) return [];
       const { left, right, accumulator } = op.operands;
       const carry = accumulator === undefined ? -1 : carries.indexOf(accumulator);

@@ -12,10 +12,11 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import { elementTable, padding } from "../../layout/algebra/element-maps.ts";
 import { registersPerLane } from "../../layout/algebra/register-layout.ts";
-import { tileOf } from "../../layout/model/product-instructions.ts";
+import { promotedDepth } from "../../ir/precisions.ts";
+import { isPromoted, tileOf } from "../../layout/model/product-instructions.ts";
 import type { Product } from "../../layout/model/product-instructions.ts";
 import type { Register } from "../module.ts";
-import { braces } from "../operands.ts";
+import { braces, integer } from "../operands.ts";
 import {
   accumulatorWordCount,
   accumulatorWords,
@@ -24,6 +25,7 @@ import {
   tensorTypeName,
   waitForProducts,
 } from "./asynchronous/products.ts";
+import type { ProductOperands } from "./asynchronous/products.ts";
 import type { EmitContext } from "./context.ts";
 import { tileElements, tileFromElements } from "./elements.ts";
 import { emitCast } from "./elementwise/casts.ts";
@@ -72,17 +74,40 @@ function byWgmma(op: Op<"dot">, context: EmitContext, result: Value): TileValue 
   const { left, right } = op.operands;
   const { dtype, shape } = tileOf(result);
   const count = accumulatorWordCount(context, shape, dtype);
-  const words = accumulatorWords(context, count, initialTile(op, context));
-  startProduct(context, {
-    accumulator: dtype,
-    words,
-    shape: dimensions(op),
+  const initial = initialTile(op, context);
+  const [m, n, k] = dimensions(op);
+  const factors = {
     left: left.type.kind === "ref" ? sharedRef(context, left) : context.tile(left),
     right: sharedRef(context, right),
-    groups: 1,
+  };
+  const add = (words: readonly Register[], part?: ProductOperands["part"]): readonly Register[] => {
+    const whole = { accumulator: dtype, words, shape: [m, n, k], ...factors, groups: 1 } as const;
+    // What registers held before does not count where sums of a part are to be added to others.
+    startProduct(context, part === undefined ? whole : { ...whole, part, adds: integer(0) });
+    waitForProducts(context, 0);
+    return words;
+  };
+  const tile = { kind: "tile", dtype, shape, layout: layoutOf(result) } as const;
+  if (!isPromoted(op)) return { ...tile, words: add(accumulatorWords(context, count, initial)) };
+  let words = initial?.words;
+  for (let from = 0; from < k; from += promotedDepth) {
+    const part = { from, to: Math.min(from + promotedDepth, k) };
+    const sums = add(context.code.registers("b32", count), part);
+    words = words === undefined ? sums : addedInF32(context, words, sums);
+  }
+  return { ...tile, words: words ?? [] };
+}
+
+function addedInF32(
+  { code }: EmitContext,
+  words: readonly Register[],
+  sums: readonly Register[],
+): readonly Register[] {
+  return words.map((word, index) => {
+    const sum = sums[index];
+    if (sum === undefined) throw new Error("both sums have their words");
+    return code.make("b32", "add.rn.f32", word, sum);
   });
-  waitForProducts(context, 0);
-  return { kind: "tile", dtype, shape, layout: layoutOf(result), words };
 }
 
 function byMma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {

@@ -207,7 +207,7 @@ function factorReader(value: Value, code: Assembler): (agent: Agent) => Elements
 
 function dot(op: Op<"dot">, code: Assembler): void {
   const { left, right, accumulator } = op.operands;
-  const { dtype, precision } = op.attributes;
+  const { dtype, precision, accumulation = "promoted" } = op.attributes;
   const [first, second] = [factorType(left), factorType(right)];
   const [m = 0, k = 0] = first.shape;
   const n = second.shape[1] ?? 0;
@@ -219,6 +219,7 @@ function dot(op: Op<"dot">, code: Assembler): void {
     operandB: second.dtype,
     accumulator: dtype,
     precision: precision === "native" ? undefined : precision,
+    accumulation,
   };
   const [a, b] = [factorReader(left, code), factorReader(right, code)];
   const start = accumulator === undefined ? undefined : code.slot(accumulator);

@@ -126,6 +126,7 @@ function multiplySlot(
     prologue === undefined ? uncomputed : computed(prologue),
     columnsOfTile(sides.columns, rightTiles, columnsIn, isPart ? work.shapes.columns : undefined),
     {
+      accumulation: "fast",
       ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }),
       ...(adds && { adds, rolled: rollsProducts(work) }),
     },

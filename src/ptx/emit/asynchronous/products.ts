@@ -155,10 +155,12 @@ export interface ProductOperands {
   readonly right: SharedValue;
   /** Of a sparse left factor. */
   readonly metadata?: TileValue | undefined;
+  /** The part of k that is summed: all of it where it is not told. */
+  readonly part?: { readonly from: number; readonly to: number } | undefined;
   /** Groups that it closes: one, or one for each step of a loop. */
   readonly groups: number;
   /** Whether it is added to what is in the accumulator, where that is known only then. */
-  readonly adds?: Register | undefined;
+  readonly adds?: Operand | undefined;
 }
 
 /** Starts accumulator += left · right and closes its groups. */
@@ -166,6 +168,7 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
   const { code } = context;
   const { words, shape, left, right, metadata, adds } = product;
   const [m, n, k] = shape;
+  const { from: start, to: end } = product.part ?? { from: 0, to: k };
   // Elements of k in an instruction, and those of them that are in the left factor.
   const held = 256 / left.dtype.bits;
   const depth = metadata === undefined ? held : 2 * held;
@@ -190,7 +193,7 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
   }
   code.emit("wgmma.fence.sync.aligned", [], "registers enter the asynchronous proxy");
   for (let slab = 0; slab < slabs; slab += 1)
-    for (let step = 0; step * depth < k; step += 1) {
+    for (let step = start / depth; step * depth < end; step += 1) {
       const from = (slab * (k / depth) + step) * 4;
       const first: Operand =
         left.kind === "tile"
@@ -201,7 +204,7 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
         first,
         b.descriptor(0, step * depth),
         ...(metadata === undefined ? [] : stepMetadata(metadata, slab, slabs, step, k / depth)),
-        step === 0 && adds !== undefined ? adds : integer(1),
+        step * depth === start && adds !== undefined ? adds : integer(1),
         ...immediates,
       ]);
     }

@@ -22,7 +22,7 @@ export function emitRolled(
   { code }: EmitContext,
   steps: number,
   factors: readonly MovedDescriptor[],
-  adds: Register | undefined,
+  adds: Operand | undefined,
   product: (factors: readonly Register[], adds: Operand) => void,
 ): void {
   const moved = factors.map(({ base }) => code.make("b64", "mov.b64", base));
