@@ -180,13 +180,12 @@ export function wgmma<D extends DTypeName>(
     wrongKind("sparse of wgmma", "a tile of metadata", sparse, location);
   if (adds !== undefined && !(adds instanceof Scalar))
     wrongKind("adds of wgmma", "a bool scalar", adds, location);
-  if (accumulation === "promoted" && isSummedShort(a.dtype, accumulator.dtype))
-    return promotedProduct(
-      accumulator as Accumulator as Accumulator<"f32">,
-      a,
-      b,
-      options,
-    ) as Accumulator as Accumulator<D>;
+  if (
+    accumulation === "promoted" &&
+    isSummedShort(a.dtype, accumulator.dtype) &&
+    isSingle(accumulator)
+  )
+    return promotedProduct(accumulator, a, b, options) as Accumulator as Accumulator<D>;
   const factors = { a: useValue(a, location), b: useValue(b, location) };
   const metadata = sparse && useValue(sparse, location);
   const operands = {
@@ -197,6 +196,10 @@ export function wgmma<D extends DTypeName>(
   };
   const attributes = rolled ? { rolled } : {};
   return new Accumulator(emitOrigin("wgmma", operands, attributes, location));
+}
+
+function isSingle(sums: Accumulator): sums is Accumulator<"f32"> {
+  return sums.dtype.name === "f32";
 }
 
 /**

@@ -132,6 +132,12 @@ export function dotElements(shape: DotShape, a: Elements, b: Elements, c: Elemen
     doubleDot(shape, a as Float64Array, b as Float64Array, c as Float64Array);
     return;
   }
+  roundedDot(shape, a, b, c);
+}
+
+/** Exact products, added in f64 and rounded after every step. */
+function roundedDot(shape: DotShape, a: Elements, b: Elements, c: Elements): void {
+  const { m, n, k, operand, operandB = operand, accumulator, precision } = shape;
   const left = decodeOperand(0, operand, a);
   const right = decodeOperand(1, operandB, b);
   const step = dotStep(operand, precision);

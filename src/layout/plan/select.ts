@@ -117,17 +117,19 @@ class Selection {
         if (load !== undefined) this.#read.set(value, load.operands.ref);
       }
     }
+    const reading = withOperands(op, (value) => this.#read.get(value) ?? value);
     const conversions =
       product.instruction === "mma.sync"
         ? [op.operands.left, op.operands.right].flatMap((factor) =>
             this.#conversion(op, factor, converted),
           )
         : [];
-    const factors: ReadonlyMap<Value, Value> =
-      product.instruction === "mma.sync" ? converted : this.#read;
-    const reading = withOperands(op, (value) => factors.get(value) ?? value);
+    const multiplied =
+      product.instruction === "mma.sync"
+        ? withOperands(reading, (value) => converted.get(value) ?? value)
+        : reading;
     const attributes = Object.freeze({ ...op.attributes, ...attributesOf(product) });
-    const chosen = changedOp(reading, { attributes }) as Op<"dot">;
+    const chosen = changedOp(multiplied, { attributes }) as Op<"dot">;
     this.products.set(chosen, product);
     return [...conversions, chosen];
   }

@@ -59,11 +59,7 @@ class Checker {
         wgmmaShapeProblem(op, this.#target, agents.warps) ??
         this.#windowProblem(left, "left", agents) ??
         this.#windowProblem(right, "right", agents),
-      "mma.sync": () =>
-        mmaProblem(op) ??
-        unconvertedProblem(left) ??
-        unconvertedProblem(right) ??
-        warpsProblem(op, agents),
+      "mma.sync": () => mmaProblem(op) ?? unconvertedProblem(op) ?? warpsProblem(op, agents),
       fma: () => undefined,
     };
     if (!(instruction in rules))
@@ -137,10 +133,9 @@ function wholeGroups({ results: [result] }: Op<"wgmma">, { warps }: Agents): str
 }
 
 /** mma.sync takes FP8, FP4 and integers of 4 bits only after they were converted. */
-function unconvertedProblem(factor: Value): string | undefined {
-  const { dtype } = tileOf(factor);
-  const taken = mmaFormat(factor);
-  return dtype === taken ? undefined : `it takes ${dtype.name} as ${taken.name}`;
+function unconvertedProblem({ operands: { left, right } }: Op<"dot">): string | undefined {
+  const found = [left, right].find((factor) => tileOf(factor).dtype !== mmaFormat(factor));
+  return found && `it takes ${tileOf(found).dtype.name} as ${mmaFormat(found).name}`;
 }
 
 /** The grid of warps covers the tile and has the warps that there are. */
