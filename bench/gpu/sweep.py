@@ -17,8 +17,11 @@ run = plan["run"]
 references = {
     "logistic": torch.sigmoid,
     "erf": torch.special.erf,
+    "erfInv": torch.special.erfinv,
+    "cbrt": lambda x: x.sign() * x.abs().pow(1 / 3),
     **{name: getattr(torch, name) for name in
-       ("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "rsqrt")},
+       ("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "atan", "asin", "acos",
+        "tanh", "sinh", "cosh", "asinh", "acosh", "atanh", "rsqrt")},
 }
 GREATEST = float(numpy.finfo(numpy.float32).max)
 # Halfway to what would be the next number: from here on results round to infinity.

@@ -28,8 +28,17 @@ const functions = [
   "cos",
   "tan",
   "atan",
+  "asin",
+  "acos",
   "tanh",
+  "sinh",
+  "cosh",
+  "asinh",
+  "acosh",
+  "atanh",
+  "cbrt",
   "erf",
+  "erfInv",
   "logistic",
   "rsqrt",
 ] as const;
@@ -62,7 +71,7 @@ const entries = functions.map((fn) => {
     sharedBytes,
     parameters,
     blocks: run / block,
-    ulp: mathBounds.f32[fn].ulp,
+    ulp: mathBounds.f32[fn === "erfInv" ? "erf_inv" : fn].ulp,
   };
 });
 writeFileSync(join(folder, "sweep.json"), JSON.stringify({ run, entries }, undefined, 2));

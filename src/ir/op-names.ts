@@ -25,6 +25,7 @@ const methodNames: { readonly [F in UnaryFunction | BinaryFunction | ClassifyFun
     max: "maximum",
     mul_high: "mulHigh",
     bit_reverse: "bitReverse",
+    erf_inv: "erfInv",
     is_nan: "isNan",
     is_finite: "isFinite",
   };

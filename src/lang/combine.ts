@@ -23,7 +23,7 @@ import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { axisFromEnd } from "./axes.ts";
 import { constantValue, isPlain, requireLiteral } from "./constants.ts";
-import { make } from "./elementwise.ts";
+import { make } from "./making.ts";
 import { isTile } from "./elementwise.ts";
 import type { ReduceOptions, ScanOptions, Tile } from "./tile.ts";
 import { emitValue, originOf } from "./trace.ts";

@@ -12,6 +12,7 @@ import type {
   ComparePredicate,
   UnaryFunction,
 } from "../formats/arithmetic/functions.ts";
+import { isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
 import type { ConversionOptions } from "../formats/floats.ts";
 import type { Value } from "../ir/node.ts";
@@ -20,10 +21,13 @@ import type { SymbolicSize } from "../ir/size.ts";
 import { isData } from "../ir/types.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
+import { accuracyOf, conversionOf, factorsOf } from "./accuracy.ts";
+import type { Accuracy, Factors } from "./accuracy.ts";
+import { floorQuotient, floorRemainder, nextAfter } from "./composed.ts";
+import { combine, make, noteCondition } from "./making.ts";
 import { commonDType, resolveOperands } from "./operands.ts";
 import type { Tile } from "./tile.ts";
-import { activeTrace, emitValue, originOf } from "./trace.ts";
+import { emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { origin, Traced, useValue } from "./traced.ts";
 
@@ -68,23 +72,13 @@ type In<D extends DTypeName, Has extends DTypeName> = Elementwise<
 type InFloats<D extends DTypeName> = In<D, ArithmeticFloatName>;
 /** What integers alone have. */
 type InIntegers<D extends DTypeName> = In<D, IntegerName>;
+/** What integers and floats with arithmetic have. */
+type InNumbers<D extends DTypeName> = In<D, ArithmeticFloatName | IntegerName>;
 /** What integers and bools have. */
 export type InLogic<D extends DTypeName> = In<D, IntegerName | "bool">;
 
-/** How good a result has to be. */
-export interface Accuracy {
-  /** By the GPU's own approximation, within the bound that docs/arithmetic.md lists. */
-  readonly approximate?: boolean;
-}
-
-/** What is known of the factors of a product. */
-export interface Factors {
-  /** Of f32: the other factor is one for most rows, so that warps that have nothing else to multiply by go past the product. */
-  readonly oftenOne?: boolean;
-}
-
-/** Makes the object for a result. */
-export const make = Symbol("make");
+/** Of integers they are the integer. */
+const roundings: ReadonlySet<UnaryFunction> = new Set(["floor", "ceil", "round", "trunc"]);
 
 export abstract class Elementwise<K extends DataKind, D extends DTypeName> extends Traced {
   abstract readonly kind: K;
@@ -127,6 +121,22 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#binary("rem", other);
   }
 
+  /** Remainder with the sign of the divisor, as NumPy's and Python's `%`. */
+  remainder<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#composed("remainder", other, floorRemainder);
+  }
+
+  /** Quotient rounded down, as NumPy's `floor_divide` and Python's `//`. */
+  floorDivide<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#composed("floorDivide", other, floorQuotient);
+  }
+
+  /** The next number of the format from this one towards `other`. */
+  nextAfter<O extends Operand<D>>(this: InFloats<D>, other: O): Combined<K, O, D>;
+  nextAfter<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#composed("nextAfter", other, nextAfter);
+  }
+
   /** The lesser of two elements; NaN if either is. */
   minimum<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("min", other);
@@ -135,6 +145,18 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   /** The greater of two elements; NaN if either is. */
   maximum<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("max", other);
+  }
+
+  /** The lesser of two elements; of a number and NaN the number, as C's `fmin`. */
+  fmin<O extends Operand<D>>(this: InFloats<D>, other: O): Combined<K, O, D>;
+  fmin<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("fmin", other);
+  }
+
+  /** The greater of two elements; of a number and NaN the number, as C's `fmax`. */
+  fmax<O extends Operand<D>>(this: InFloats<D>, other: O): Combined<K, O, D>;
+  fmax<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("fmax", other);
   }
 
   /** This value raised to `exponent`. */
@@ -235,26 +257,26 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#unary("not");
   }
 
-  /** Rounded down. */
-  floor(this: InFloats<D>): DataOf<K, D>;
+  /** Rounded down; integers stay. */
+  floor(this: InNumbers<D>): DataOf<K, D>;
   floor(): DataOf<K, D> {
     return this.#unary("floor");
   }
 
-  /** Rounded up. */
-  ceil(this: InFloats<D>): DataOf<K, D>;
+  /** Rounded up; integers stay. */
+  ceil(this: InNumbers<D>): DataOf<K, D>;
   ceil(): DataOf<K, D> {
     return this.#unary("ceil");
   }
 
-  /** Rounded to the nearest whole number, ties to even. */
-  round(this: InFloats<D>): DataOf<K, D>;
+  /** Rounded to the nearest whole number, ties to even; integers stay. */
+  round(this: InNumbers<D>): DataOf<K, D>;
   round(): DataOf<K, D> {
     return this.#unary("round");
   }
 
-  /** Rounded towards zero. */
-  trunc(this: InFloats<D>): DataOf<K, D>;
+  /** Rounded towards zero; integers stay. */
+  trunc(this: InNumbers<D>): DataOf<K, D>;
   trunc(): DataOf<K, D> {
     return this.#unary("trunc");
   }
@@ -331,16 +353,70 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#unary("atan");
   }
 
+  /** The angle whose sine it is, in radians from -π/2 to π/2; NaN beyond -1 and 1. */
+  asin(this: InFloats<D>): DataOf<K, D>;
+  asin(): DataOf<K, D> {
+    return this.#unary("asin");
+  }
+
+  /** The angle whose cosine it is, in radians from 0 to π; NaN beyond -1 and 1. */
+  acos(this: InFloats<D>): DataOf<K, D>;
+  acos(): DataOf<K, D> {
+    return this.#unary("acos");
+  }
+
   /** Hyperbolic tangent. */
   tanh(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   tanh(options?: Accuracy): DataOf<K, D> {
     return this.#unary("tanh", options);
   }
 
+  /** Hyperbolic sine. */
+  sinh(this: InFloats<D>): DataOf<K, D>;
+  sinh(): DataOf<K, D> {
+    return this.#unary("sinh");
+  }
+
+  /** Hyperbolic cosine. */
+  cosh(this: InFloats<D>): DataOf<K, D>;
+  cosh(): DataOf<K, D> {
+    return this.#unary("cosh");
+  }
+
+  /** Inverse of the hyperbolic sine. */
+  asinh(this: InFloats<D>): DataOf<K, D>;
+  asinh(): DataOf<K, D> {
+    return this.#unary("asinh");
+  }
+
+  /** Inverse of the hyperbolic cosine; NaN below 1. */
+  acosh(this: InFloats<D>): DataOf<K, D>;
+  acosh(): DataOf<K, D> {
+    return this.#unary("acosh");
+  }
+
+  /** Inverse of the hyperbolic tangent; NaN beyond -1 and 1. */
+  atanh(this: InFloats<D>): DataOf<K, D>;
+  atanh(): DataOf<K, D> {
+    return this.#unary("atanh");
+  }
+
+  /** Cube root, with the sign of the number. */
+  cbrt(this: InFloats<D>): DataOf<K, D>;
+  cbrt(): DataOf<K, D> {
+    return this.#unary("cbrt");
+  }
+
   /** Error function. */
   erf(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   erf(options?: Accuracy): DataOf<K, D> {
     return this.#unary("erf", options);
+  }
+
+  /** Inverse of the error function; NaN beyond -1 and 1. */
+  erfInv(this: InFloats<D>): DataOf<K, D>;
+  erfInv(): DataOf<K, D> {
+    return this.#unary("erf_inv");
   }
 
   /** 1 / (1 + exp(-x)). */
@@ -399,13 +475,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   cast<E extends DTypeName>(dtype: DType<E>, options: ConversionOptions = {}): DataOf<K, E> {
     const location = captureLocation();
     const source = useValue(this, location);
-    requireKnownOptions("cast", options, ["overflow", "rounding"], "TW1033", location);
-    const { overflow, rounding } = options;
-    const attributes = {
-      dtype,
-      ...(overflow !== undefined && { overflow }),
-      ...(rounding !== undefined && { rounding }),
-    };
+    const attributes = { dtype, ...conversionOf(options, location) };
     return this.#same(emitValue("cast", { source }, attributes, location), location);
   }
 
@@ -453,9 +523,22 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   #unary(fn: UnaryFunction, options: Accuracy = {}): DataOf<K, D> {
     const location = captureLocation();
     const source = useValue(this, location);
+    if (isInteger(this.dtype) && roundings.has(fn)) return this.#same(source, location);
     const attributes = { fn, ...accuracyOf(fn, options, location) };
     const value = emitValue("unary", { source }, attributes, location);
     return this.#same(noteCondition(value, fn, location), location);
+  }
+
+  /** Of two operands, what `compose` makes of them. */
+  #composed<O extends Operand<D>, E extends DTypeName>(
+    name: string,
+    other: O,
+    compose: (left: Value, right: Value, dtype: DType, location: Location) => Value,
+  ): Combined<K, O, E> {
+    const location = captureLocation();
+    const [left, right] = resolveOperands(name, this.dtype, [this, other], location);
+    const value = noteCondition(compose(left, right, this.dtype, location), name, location);
+    return combine(this, [other], value, location);
   }
 
   #classify(fn: ClassifyFunction): DataOf<K, "bool"> {
@@ -471,60 +554,23 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     other: O,
     options: Accuracy & Factors = {},
   ): Combined<K, O, D> {
-    const location = captureLocation();
     const name = opName({ kind: "binary", attributes: { fn } });
-    const [left, right] = resolveOperands(name, this.dtype, [this, other], location);
-    const chosen = fn === "mul" ? factorsOf(options, location) : accuracyOf(fn, options, location);
-    const attributes = { fn, ...chosen };
-    const value = emitValue("binary", { left, right }, attributes, location);
-    return combine(this, [other], noteCondition(value, name, location), location);
+    return this.#composed(name, other, (left, right, _, location) => {
+      const known = fn === "mul" ? factorsOf(options, location) : accuracyOf(fn, options, location);
+      return emitValue("binary", { left, right }, { fn, ...known }, location);
+    });
   }
 
   #compare<O extends Operand<D>>(predicate: ComparePredicate, other: O): Combined<K, O, "bool"> {
-    const location = captureLocation();
-    const [left, right] = resolveOperands(predicate, this.dtype, [this, other], location);
-    const value = emitValue("compare", { left, right }, { predicate }, location);
-    return combine(this, [other], noteCondition(value, predicate, location), location);
+    return this.#composed(predicate, other, (left, right, _, location) =>
+      emitValue("compare", { left, right }, { predicate }, location),
+    );
   }
 
   /** A result of this value's own kind. */
   #same<E extends DTypeName>(value: Value, location: Location): DataOf<K, E> {
     return this[make](originOf(value, location)) as DataOf<K, E>;
   }
-}
-
-/** The attribute that asks for an approximation, absent where none is asked for. */
-function accuracyOf(
-  name: string,
-  options: Accuracy,
-  location: Location,
-): { readonly approximate?: true } {
-  requireKnownOptions(name, options, ["approximate"], "TW1033", location);
-  return options.approximate === true ? { approximate: true } : {};
-}
-
-/** The attribute that says of a factor that it is often one, absent where nobody says so. */
-function factorsOf(options: Factors, location: Location): { readonly oftenOne?: true } {
-  requireKnownOptions("mul", options, ["oftenOne"], "TW1033", location);
-  return options.oftenOne === true ? { oftenOne: true } : {};
-}
-
-/** A result of `self` and `others`, made by the one of them that is a tile, if any. */
-function combine<R extends Scalar | Tile>(
-  self: Elementwise<DataKind, DTypeName>,
-  others: readonly unknown[],
-  value: Value,
-  location: Location,
-): R {
-  const maker = [self, ...others].find(isTile) ?? self;
-  return maker[make](originOf(value, location)) as R;
-}
-
-/** Remembers a bool until something in the kernel uses it. */
-export function noteCondition(value: Value, made: string, location: Location): Value {
-  if (isData(value.type) && value.type.dtype.kind === "bool")
-    activeTrace(made, location).expectUse(value, { made, location });
-  return value;
 }
 
 /** One number in a kernel, the same for all threads of a program thread. */

@@ -238,8 +238,9 @@ test("functions are of the dtypes that have them", () => {
     expect(() => isLess.clz()).toThrow("TW2005");
     // @ts-expect-error integers have no exponential
     expect(() => integer.exp()).toThrow("TW2005");
-    // @ts-expect-error integers are whole already
-    expect(() => integer.floor()).toThrow("TW2005");
+    expectTypeOf(integer.floor()).toEqualTypeOf<Tile<"i32">>();
+    // @ts-expect-error bools are no numbers
+    expect(() => isLess.floor()).toThrow("TW2005");
     // @ts-expect-error integers are never NaN
     expect(() => integer.isNan()).toThrow("TW2005");
   });

@@ -97,6 +97,11 @@ function toleranceOf(fn: string, dtype: DType): Tolerance {
 }
 
 const domains: { readonly [F in UnaryFunction]?: readonly [number, number] } = {
+  acosh: [1, 60],
+  asin: [-1, 1],
+  acos: [-1, 1],
+  atanh: [-1, 1],
+  erf_inv: [-1, 1],
   log: [1e-6, 50],
   log2: [1e-6, 50],
   sqrt: [0, 60],
@@ -147,6 +152,28 @@ function binaryCases(): readonly MatrixCase[] {
   );
 }
 
+/** Functions that are made of others. */
+function composedCases(): readonly MatrixCase[] {
+  return (["remainder", "floorDivide", "nextAfter"] as const).flatMap((method) =>
+    allFormats
+      .filter((dtype) => acceptsBinary(method === "nextAfter" ? "atan2" : "rem", dtype))
+      .flatMap((dtype, seed) =>
+        [anyNumbers, ordinaryNumbers].map((make, kind) =>
+          pointwise(
+            `${method} ${dtype.name} ${kind === 0 ? "any" : "ordinary"}`,
+            {
+              x: make(dtype, [length], 2 * seed + 1),
+              y: make(dtype, [length], 2 * seed + 8),
+            },
+            dtype,
+            ({ x, y }) => methodsOf(x)[method]?.(y) as Tile,
+            exact,
+          ),
+        ),
+      ),
+  );
+}
+
 /** Zeros of both signs, which compare equal and are told apart all the same. */
 function zeroCases(): readonly MatrixCase[] {
   const zeros = (dtype: DType, signs: readonly number[]): HostArray =>
@@ -155,7 +182,7 @@ function zeroCases(): readonly MatrixCase[] {
       [length],
       Array.from({ length }, (_, index) => (signs[index % signs.length] ?? 1) * 0),
     );
-  return (["min", "max"] as const).flatMap((fn) =>
+  return (["min", "max", "fmin", "fmax"] as const).flatMap((fn) =>
     allFormats
       .filter((dtype) => isFloat(dtype) && acceptsBinary(fn, dtype))
       .map((dtype) =>
@@ -352,6 +379,7 @@ export function functionCases(): readonly MatrixCase[] {
     ...unaryCases(),
     ...binaryCases(),
     ...zeroCases(),
+    ...composedCases(),
     ...testCases(),
     ...choiceCases(),
     ...made(),

@@ -156,6 +156,43 @@ export function angle(y: bigint, x: bigint): bigint {
   return y < 0n ? -upper : upper;
 }
 
+/** The angle of the point (√(1 - x²), x), and what it lacks to a right angle. */
+export const arcSine = (x: bigint): bigint => angle(x, squareRoot(one - multiply(x, x)));
+export const arcCosine = (x: bigint): bigint => angle(squareRoot(one - multiply(x, x)), x);
+
+export const hyperbolicSine = (x: bigint): bigint => (exponential(x) - exponential(-x)) / 2n;
+export const hyperbolicCosine = (x: bigint): bigint => (exponential(x) + exponential(-x)) / 2n;
+
+export function hyperbolicArcSine(x: bigint): bigint {
+  const size = x < 0n ? -x : x;
+  const value = logarithm(size + squareRoot(multiply(size, size) + one));
+  return x < 0n ? -value : value;
+}
+
+export const hyperbolicArcCosine = (x: bigint): bigint =>
+  logarithm(x + squareRoot(multiply(x, x) - one));
+export const hyperbolicArcTangent = (x: bigint): bigint => logarithm(divide(one + x, one - x)) / 2n;
+
+export function cubeRoot(value: bigint): bigint {
+  const cube = (value < 0n ? -value : value) << (2n * bits);
+  let root = 1n << BigInt(Math.ceil(bitLength(cube) / 3) + 1);
+  for (;;) {
+    const next = (2n * root + cube / (root * root)) / 3n;
+    if (next >= root) return value < 0n ? -root : root;
+    root = next;
+  }
+}
+
+/** By Newton's steps from a value that is good to many digits. */
+export function inverseErrorIntegral(y: bigint, near: number): bigint {
+  let x = precise(near);
+  for (let step = 0; step < 2; step++) {
+    const slope = divide(2n * exponential(-multiply(x, x)), squareRoot(pi));
+    x -= divide(errorIntegral(x) - y, slope);
+  }
+  return x;
+}
+
 export function powerOf(base: bigint, exponent: bigint): bigint {
   return exponential(multiply(exponent, logarithm(base)));
 }

@@ -20,7 +20,14 @@
  */
 import type { BinaryIn, ClassifyFunction, UnaryIn } from "./functions.ts";
 import { flagRegister, floatRegisters, registerElements } from "./registers.ts";
-import { errorFunction, exponential2, logistic, power, roundHalfEven } from "./special.ts";
+import {
+  errorFunction,
+  exponential2,
+  inverseErrorFunction,
+  logistic,
+  power,
+  roundHalfEven,
+} from "./special.ts";
 
 const elements = floatRegisters;
 const flags = flagRegister;
@@ -28,6 +35,24 @@ const second = registerElements;
 
 /** A loop over the first `count` elements of the registers; the result replaces the first operand. */
 export type FloatLoop = (count: number) => void;
+
+/** A loop over a function that takes so long that the call does not show. */
+function each(fn: (value: number) => number): FloatLoop {
+  return (count) => {
+    for (let i = 0; i < count; i++) elements[i] = fn(elements[i] as number);
+  };
+}
+
+/** Of a number and NaN the number. */
+function passingNan(fn: (left: number, right: number) => number): FloatLoop {
+  return (count) => {
+    for (let i = 0; i < count; i++) {
+      const left = elements[i] as number;
+      const right = elements[second + i] as number;
+      elements[i] = left !== left ? right : right !== right ? left : fn(left, right);
+    }
+  };
+}
 
 /** Negation and magnitude act on bits, NaN included, and are not here. */
 export type FloatUnaryFunction = Exclude<UnaryIn<"float" | "number">, "neg" | "abs">;
@@ -84,12 +109,21 @@ export const floatUnaryLoops: { readonly [F in FloatUnaryFunction]: FloatLoop } 
   atan(count) {
     for (let i = 0; i < count; i++) elements[i] = Math.atan(elements[i] as number);
   },
+  asin: each(Math.asin),
+  acos: each(Math.acos),
   tanh(count) {
     for (let i = 0; i < count; i++) elements[i] = Math.tanh(elements[i] as number);
   },
+  sinh: each(Math.sinh),
+  cosh: each(Math.cosh),
+  asinh: each(Math.asinh),
+  acosh: each(Math.acosh),
+  atanh: each(Math.atanh),
+  cbrt: each(Math.cbrt),
   erf(count) {
     for (let i = 0; i < count; i++) elements[i] = errorFunction(elements[i] as number);
   },
+  erf_inv: each(inverseErrorFunction),
   logistic(count) {
     for (let i = 0; i < count; i++) elements[i] = logistic(elements[i] as number);
   },
@@ -133,6 +167,8 @@ export const floatBinaryLoops: { readonly [F in FloatBinaryFunction]: FloatLoop 
       elements[i] = Math.max(elements[i] as number, elements[second + i] as number);
     }
   },
+  fmin: passingNan(Math.min),
+  fmax: passingNan(Math.max),
   pow(count) {
     for (let i = 0; i < count; i++) {
       elements[i] = power(elements[i] as number, elements[second + i] as number);

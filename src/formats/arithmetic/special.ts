@@ -77,11 +77,11 @@ const erfIsOne = 6;
 const erfTerms = 12;
 const erfStride = erfTerms + 1;
 
-const fixedBits = 128n;
+const fixedBits = 192n;
 const fixedOne = 1n << fixedBits;
 
-/** π, times 2^128. */
-const fixedPi = 0x3243f6a8885a308d313198a2e03707344n;
+/** π, times 2^192. */
+const fixedPi = 0x3243f6a8885a308d313198a2e03707344a4093822299f31d0n;
 
 function integerSquareRoot(value: bigint): bigint {
   let root = 1n << BigInt(Math.ceil(value.toString(2).length / 2));
@@ -92,7 +92,7 @@ function integerSquareRoot(value: bigint): bigint {
   }
 }
 
-/** erf(sixteenths / 16) times 2^128, by e^(-x²) Σ 2^n x^(2n+1) / (1·3·…·(2n+1)), which only adds. */
+/** erf(sixteenths / 16) times 2^192, by e^(-x²) Σ 2^n x^(2n+1) / (1·3·…·(2n+1)), which only adds. */
 function fixedErf(sixteenths: number): bigint {
   const x = (BigInt(sixteenths) * fixedOne) / 16n;
   const square = (x * x) >> fixedBits;
@@ -105,7 +105,7 @@ function fixedErf(sixteenths: number): bigint {
   return (sum * fixedSlope(sixteenths)) >> fixedBits;
 }
 
-/** The derivative of erf at sixteenths / 16, 2/√π e^(-x²), times 2^128. */
+/** The derivative of erf at sixteenths / 16, 2/√π e^(-x²), times 2^192. */
 function fixedSlope(sixteenths: number): bigint {
   const square = (BigInt(sixteenths * sixteenths) * fixedOne) / 256n;
   const twoOverRootPi = (2n * fixedOne * fixedOne) / integerSquareRoot(fixedPi << fixedBits);
@@ -139,7 +139,7 @@ function fillErfTable(): void {
     const base = index * erfStride;
     const leading = fromFixed(exact);
     erfTable[base] = leading;
-    erfTable[base + erfTerms] = fromFixed(exact - BigInt(leading * 2 ** 64) * 2n ** 64n);
+    erfTable[base + erfTerms] = fromFixed(exact - BigInt(leading * 2 ** 64) * 2n ** 128n);
     let before = 0;
     let current = fromFixed(fixedSlope(index));
     for (let n = 1; n < erfTerms; n++) {
@@ -157,25 +157,47 @@ const erfSeries = [
   0.005223977625442188, -0.0008548327023450852, 0.00012055332981789664, -0.00001492565035840625,
 ] as const;
 
-/** Near zero, where the relative error counts: x + x·(2/√π - 1 - …). */
-function erfNearZero(value: number): number {
+/** erf(x) - y near zero, where the relative error counts: x + x·(2/√π - 1 - …). */
+function excessNearZero(value: number, y: number): number {
   const square = value * value;
   let sum = 0;
   for (let n = erfSeries.length - 1; n >= 0; n--) sum = sum * square + (erfSeries[n] as number);
-  return value + value * sum;
+  return value - y + value * sum;
 }
 
-export function errorFunction(value: number): number {
-  const magnitude = Math.abs(value);
-  if (magnitude >= erfIsOne) return value < 0 ? -1 : 1;
+/** erf(x) - y of x from 0 below 6; where they are alike, with more digits than either has. */
+function errorExcess(magnitude: number, y: number): number {
   // NaN goes this way too.
-  if (!(magnitude > erfSpacing / 2)) return erfNearZero(value);
+  if (!(magnitude > erfSpacing / 2)) return excessNearZero(magnitude, y);
   if (!erfTableIsFilled) fillErfTable();
   const index = Math.round(magnitude / erfSpacing);
   const t = magnitude - index * erfSpacing;
   const base = index * erfStride;
   let sum = 0;
   for (let n = erfTerms - 1; n > 0; n--) sum = (sum + (erfTable[base + n] as number)) * t;
-  const result = (erfTable[base] as number) + (sum + (erfTable[base + erfTerms] as number));
-  return value < 0 ? -result : result;
+  return (erfTable[base] as number) - y + (sum + (erfTable[base + erfTerms] as number));
+}
+
+export function errorFunction(value: number): number {
+  const magnitude = Math.abs(value);
+  if (magnitude >= erfIsOne) return value < 0 ? -1 : 1;
+  const result = errorExcess(magnitude, 0);
+  return value < 0 || Object.is(value, -0) ? -result : result;
+}
+
+const twoOverRootPi = 2 / Math.sqrt(Math.PI);
+
+/** A starting value, then Halley's steps on erf(x) - y. */
+export function inverseErrorFunction(y: number): number {
+  const magnitude = Math.abs(y);
+  if (!(magnitude < 1)) return magnitude === 1 ? y * Infinity : NaN;
+  if (magnitude < 1e-9) return y / twoOverRootPi;
+  const logarithm = Math.log1p(-magnitude * magnitude);
+  const half = 2 / (Math.PI * 0.147) + logarithm / 2;
+  let x = Math.sqrt(Math.sqrt(half * half - logarithm / 0.147) - half);
+  for (let step = 0; step < 3; step++) {
+    const slope = errorExcess(x, magnitude) / (twoOverRootPi * Math.exp(-x * x));
+    x -= slope / (1 + x * slope);
+  }
+  return y < 0 ? -x : x;
 }

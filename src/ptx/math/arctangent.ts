@@ -45,6 +45,21 @@ export function atan(code: Code, width: Width, x: Register): Register {
   return f.select(f.compare("nan", x, x), NaN, signed);
 }
 
+/** The angle of the point (√(1 - x²), x). */
+export function asin(code: Code, width: Width, x: Register): Register {
+  return atan2(code, width, x, otherSide(new Arithmetic(code, width), x));
+}
+
+/** The angle of the point (x, √(1 - x²)). */
+export function acos(code: Code, width: Width, x: Register): Register {
+  return atan2(code, width, otherSide(new Arithmetic(code, width), x), x);
+}
+
+/** √(1 - x²), of which nothing is lost near 1; NaN beyond. */
+function otherSide(f: Arithmetic, x: Register): Register {
+  return f.make("sqrt.rn", f.fma(f.neg(x), x, 1));
+}
+
 /** The angle with this tangent up to the diagonal, or mirrored at it. */
 function angleIn(f: Arithmetic, width: Width, ratio: Register, steep: Register): Register {
   const [high, low] = pi[width];

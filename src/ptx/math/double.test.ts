@@ -2,13 +2,19 @@
 import { describe, expect, test } from "vitest";
 import { compileSequence } from "../../../test/support/evaluate-ptx.ts";
 import * as reference from "../../../test/support/precise.ts";
-import { errorFunction, exponential2, logistic, power } from "../../formats/arithmetic/special.ts";
+import {
+  errorFunction,
+  exponential2,
+  inverseErrorFunction,
+  logistic,
+  power,
+} from "../../formats/arithmetic/special.ts";
 import { Random } from "../../support/random.ts";
 import { mathBounds, mathFunctions } from "./index.ts";
 import type { BinaryMath, UnaryMath } from "./index.ts";
 
 interface Case {
-  readonly exact: (x: bigint) => bigint;
+  readonly exact: (x: bigint, value: number) => bigint;
   readonly special: (x: number) => number;
   /** Ranges to take operands from. */
   readonly ranges: readonly (readonly [number, number])[];
@@ -73,7 +79,7 @@ const cases: { readonly [F in UnaryMath]: Case } = {
     ],
     tiny: true,
   },
-  sin: { exact: reference.sine, special: Math.sin, ranges: [[-10, 10]], tiny: true, huge: true },
+  sin: { exact: (x) => reference.sine(x), special: Math.sin, ranges: [[-10, 10]], tiny: true, huge: true },
   cos: { exact: reference.cosine, special: Math.cos, ranges: [[-10, 10]], tiny: true, huge: true },
   tan: { exact: reference.tangent, special: Math.tan, ranges: [[-10, 10]], tiny: true, huge: true },
   atan: {
@@ -86,12 +92,98 @@ const cases: { readonly [F in UnaryMath]: Case } = {
     tiny: true,
     huge: true,
   },
+  asin: {
+    exact: reference.arcSine,
+    special: Math.asin,
+    ranges: [
+      [-1, 1],
+      [0.99, 1],
+    ],
+    tiny: true,
+  },
+  acos: {
+    exact: reference.arcCosine,
+    special: Math.acos,
+    ranges: [
+      [-1, 1],
+      [0.99, 1],
+    ],
+    tiny: true,
+  },
   tanh: {
     exact: reference.hyperbolicTangent,
     special: Math.tanh,
     ranges: [
       [-20, 20],
       [-1, 1],
+    ],
+    tiny: true,
+  },
+  sinh: {
+    exact: reference.hyperbolicSine,
+    special: Math.sinh,
+    ranges: [
+      [-700, 700],
+      [-2, 2],
+      [0.9, 1.1],
+    ],
+    tiny: true,
+  },
+  cosh: {
+    exact: reference.hyperbolicCosine,
+    special: Math.cosh,
+    ranges: [
+      [-700, 700],
+      [-2, 2],
+    ],
+    tiny: true,
+  },
+  asinh: {
+    exact: reference.hyperbolicArcSine,
+    special: Math.asinh,
+    ranges: [
+      [-10, 10],
+      [2e8, 3e8],
+      [-1, 1],
+    ],
+    tiny: true,
+  },
+  acosh: {
+    exact: reference.hyperbolicArcCosine,
+    special: Math.acosh,
+    ranges: [
+      [1, 2],
+      [1, 1.0001],
+      [2e8, 3e8],
+      [1, 1000],
+    ],
+  },
+  atanh: {
+    exact: reference.hyperbolicArcTangent,
+    special: Math.atanh,
+    ranges: [
+      [-1, 1],
+      [0.99, 1],
+    ],
+    tiny: true,
+  },
+  cbrt: {
+    exact: reference.cubeRoot,
+    special: Math.cbrt,
+    ranges: [
+      [-10, 10],
+      [1e-310, 1e-308],
+    ],
+    tiny: true,
+    huge: true,
+  },
+  erf_inv: {
+    exact: (y, value) => reference.inverseErrorIntegral(y, inverseErrorFunction(value)),
+    special: inverseErrorFunction,
+    ranges: [
+      [-1, 1],
+      [0.8, 0.9],
+      [0.99999, 1],
     ],
     tiny: true,
   },
@@ -136,7 +228,7 @@ describe("functions of f64", () => {
     const evaluate = compileSequence(64, mathFunctions.f64.unary[fn], { operands: 1 });
     const { ulp } = mathBounds.f64[fn];
     for (const x of operands(cases[fn], new Random(seed))) {
-      const error = reference.unitsBetween(evaluate(x), cases[fn].exact(reference.precise(x)));
+      const error = reference.unitsBetween(evaluate(x), cases[fn].exact(reference.precise(x), x));
       if (error > ulp)
         expect.fail(`${fn}(${x}) is ${evaluate(x)}, off by ${error} ulp; seed ${seed}`);
     }

@@ -60,10 +60,16 @@ function powerOfTwo(f: Arithmetic, shifted: Register): Register {
   return f.withHighWord(f.integers("shl.b32", f.lowWord(shifted), f.format.place));
 }
 
-/** e^x of x clamped to where n is in range. */
-function exponential(f: Arithmetic, x: Register): Register {
-  const { shifted, rest } = reduce(f, x, 2 * f.format.bias);
+/** e^x·2^doublings of x clamped to where n is in range. */
+function exponential(f: Arithmetic, x: Register, doublings = 0): Register {
+  const { shifted, rest } = reduce(f, x, 2 * f.format.bias + doublings);
   return scale(f, f.polynomial(rest, [1, 1, ...expCurve[f.width]]), shifted);
+}
+
+/** e^x / 2 of x from 0, which is infinite only where sinh and cosh are. */
+export function halfExponential(f: Arithmetic, x: Register): Register {
+  const [, greatest] = expRange[f.width];
+  return exponential(f, f.clamp(x, undefined, greatest + 1), -1);
 }
 
 export function exp(code: Code, width: Width, x: Register): Register {

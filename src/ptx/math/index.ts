@@ -12,14 +12,16 @@
 import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { approximateBinary, approximateUnary } from "./approximate.ts";
-import { atan, atan2 } from "./arctangent.ts";
+import { acos, asin, atan, atan2 } from "./arctangent.ts";
 import type { Width } from "./arithmetic.ts";
 import { erf } from "./error-function.ts";
 import { exp, exp2, expm1, logistic, tanh } from "./exponential.ts";
+import { acosh, asinh, atanh, cosh, sinh } from "./hyperbolic.ts";
+import { erfInv } from "./inverse-error.ts";
 import { log, log1p, log2 } from "./logarithm.ts";
 import { pow } from "./power.ts";
 import { rem } from "./remainder.ts";
-import { rsqrt } from "./root.ts";
+import { cbrt, rsqrt } from "./root.ts";
 import { cos, sin, tan } from "./trigonometric.ts";
 
 export { mathBounds } from "./bounds.ts";
@@ -37,8 +39,17 @@ const unary = {
   cos,
   tan,
   atan,
+  asin,
+  acos,
   tanh,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  cbrt,
   erf,
+  erf_inv: erfInv,
   logistic,
 } as const;
 const binary = { pow, atan2, rem } as const;

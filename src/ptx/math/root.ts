@@ -1,8 +1,10 @@
-/** One over the square root. */
+/** One over the square root, and the cube root. */
 import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { Width } from "./arithmetic.ts";
+import { exp } from "./exponential.ts";
+import { log } from "./logarithm.ts";
 
 /**
  * f64: by the two correctly rounded instructions. f32: the GPU's approximation y, put right: with
@@ -20,4 +22,15 @@ export function rsqrt(code: Code, width: Width, x: Register): Register {
   const corrected = f.fma(factor, excess, estimate);
   // Zeros, infinity and NaN, whose excess is no number, have the estimate as their result.
   return f.select(f.compare("nan", excess, excess), estimate, corrected);
+}
+
+/** e^(log x / 3), and a step of Newton's, which leaves the error of its own last terms alone. Zeros, infinity and NaN are their own results. */
+export function cbrt(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const size = f.abs(x);
+  const start = exp(code, width, f.mul(log(code, width, size), 1 / 3));
+  const excess = f.sub(start, f.div(size, f.mul(start, start)));
+  const root = f.fma(excess, -1 / 3, start);
+  const inside = f.compareAnd("lt", size, Infinity, f.compare("gt", size, 0));
+  return f.copySign(f.select(inside, root, size), x);
 }

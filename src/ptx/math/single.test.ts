@@ -5,7 +5,13 @@
 import { describe, expect, test } from "vitest";
 import { compileSequence } from "../../../test/support/evaluate-ptx.ts";
 import { takesAll } from "../../../test/support/sample.ts";
-import { errorFunction, exponential2, logistic, power } from "../../formats/arithmetic/special.ts";
+import {
+  errorFunction,
+  exponential2,
+  inverseErrorFunction,
+  logistic,
+  power,
+} from "../../formats/arithmetic/special.ts";
 import { Random } from "../../support/random.ts";
 import { mathBounds, mathFunctions } from "./index.ts";
 import type { BinaryMath, UnaryMath } from "./index.ts";
@@ -77,7 +83,19 @@ const special = [
   Infinity,
   NaN,
 ].flatMap((value) => [value, -value].map(Math.fround));
-const neighbours = [1, 0.55, 0.92, 2 / 3, 4 / 3, 4, 9.25, 2 ** -126].flatMap((value) => {
+const neighbours = [
+  1,
+  0.55,
+  0.85,
+  0.92,
+  2 / 3,
+  4 / 3,
+  4,
+  9.25,
+  89.4159,
+  2 ** 13,
+  2 ** -126,
+].flatMap((value) => {
   floats[0] = value;
   const bits = words[0] as number;
   return [bits - 1, bits, bits + 1].flatMap((each) => [fromBits(each), -fromBits(each)]);
@@ -105,8 +123,17 @@ const references: { readonly [F in UnaryMath]: (x: number) => number } = {
   cos: Math.cos,
   tan: Math.tan,
   atan: Math.atan,
+  asin: Math.asin,
+  acos: Math.acos,
   tanh: Math.tanh,
+  sinh: Math.sinh,
+  cosh: Math.cosh,
+  asinh: Math.asinh,
+  acosh: Math.acosh,
+  atanh: Math.atanh,
+  cbrt: Math.cbrt,
   erf: errorFunction,
+  erf_inv: inverseErrorFunction,
   logistic,
 };
 
@@ -131,7 +158,21 @@ describe("functions of f32", () => {
   });
 
   test("near zero they keep the sign of zero", () => {
-    for (const fn of ["expm1", "log1p", "sin", "tan", "atan", "tanh", "erf"] as const) {
+    for (const fn of [
+      "expm1",
+      "log1p",
+      "sin",
+      "tan",
+      "atan",
+      "tanh",
+      "erf",
+      "asin",
+      "sinh",
+      "asinh",
+      "atanh",
+      "cbrt",
+      "erf_inv",
+    ] as const) {
       const evaluate = compileSequence(32, mathFunctions.f32.unary[fn], { operands: 1 });
       expect([evaluate(0), evaluate(-0)], fn).toEqual([0, -0]);
     }

@@ -193,6 +193,11 @@ function lesser(left: number, right: number): number {
   return left < right ? left : right;
 }
 
+/** The operand that is a number, where one is NaN. */
+function numberOf(left: number, right: number, both: number): number {
+  return Number.isNaN(left) ? right : Number.isNaN(right) ? left : both;
+}
+
 const floatFunctions: {
   readonly [F in ExactBinary]: (name: FloatName, left: number, right: number) => number;
 } = {
@@ -216,6 +221,8 @@ const floatFunctions: {
   rem: (_, left, right) => left % right,
   min: (_, left, right) => lesser(left, right),
   max: (_, left, right) => -lesser(-left, -right),
+  fmin: (_, left, right) => numberOf(left, right, lesser(left, right)),
+  fmax: (_, left, right) => numberOf(left, right, -lesser(-left, -right)),
 };
 
 /** A result with the sign of a product. */

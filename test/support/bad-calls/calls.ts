@@ -323,6 +323,9 @@ const language: readonly BadCall[] = [
     ),
     axis,
   ),
+  ...["remainder", "floorDivide", "nextAfter", "fmin", "fmax"].map((name) =>
+    member("tile", name, operand),
+  ),
   ...["add", "sub", "mul", "div"].map((name) => member("tile", name, operand)),
   member("tile", "fma", operand, operand),
   member("tile", "cast", dtype, options()),

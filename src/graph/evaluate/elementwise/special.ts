@@ -4,7 +4,6 @@
  * | function         | how                                                                         |
  * |------------------|-----------------------------------------------------------------------------|
  * | erfc             | 1 - erf below 1.5, a continued fraction above                               |
- * | erf_inv          | a starting value, then Halley's steps on erf or erfc                        |
  * | lgamma           | Stirling's series from 10 on, recurrence below, reflection for negatives;   |
  * |                  | a series around 2 near its zeros at 1 and 2                                 |
  * | digamma          | asymptotic series from 10 on, recurrence below, reflection for negatives    |
@@ -13,8 +12,6 @@
  */
 import { errorFunction } from "../../../formats/arithmetic/special.ts";
 import { logGammaAroundTwo } from "../../../support/log-gamma.ts";
-
-const twoOverSqrtPi = 2 / Math.sqrt(Math.PI);
 
 /** exp(-x²) with the rounding error of the square taken into account. */
 function gaussian(x: number): number {
@@ -32,22 +29,6 @@ export function erfc(x: number): number {
   let tail = x;
   for (let term = fractionTerms; term >= 1; term--) tail = x + term / 2 / tail;
   return gaussian(x) / (tail * Math.sqrt(Math.PI));
-}
-
-export function erfInverse(y: number): number {
-  const magnitude = Math.abs(y);
-  if (!(magnitude < 1)) return magnitude === 1 ? y * Infinity : NaN;
-  if (magnitude < 1e-9) return y / twoOverSqrtPi;
-  const complement = 1 - magnitude;
-  const logarithm = Math.log1p(-magnitude * magnitude);
-  const half = 2 / (Math.PI * 0.147) + logarithm / 2;
-  let x = Math.sqrt(Math.sqrt(half * half - logarithm / 0.147) - half);
-  for (let step = 0; step < 3; step++) {
-    const error = x < 1 ? errorFunction(x) - magnitude : complement - erfc(x);
-    const slope = error / (twoOverSqrtPi * gaussian(x));
-    x -= slope / (1 + x * slope);
-  }
-  return y < 0 ? -x : x;
 }
 
 const stirling = [

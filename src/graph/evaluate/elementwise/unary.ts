@@ -1,5 +1,10 @@
 /** Elementwise functions of one operand whose result has the operand's element type. */
-import { errorFunction, logistic, roundHalfEven } from "../../../formats/arithmetic/special.ts";
+import {
+  errorFunction,
+  inverseErrorFunction,
+  logistic,
+  roundHalfEven,
+} from "../../../formats/arithmetic/special.ts";
 import * as complex from "./complex.ts";
 import type { Forms } from "./forms.ts";
 import * as integers from "./integers.ts";
@@ -70,7 +75,7 @@ export const unaryForms = {
   "chlo.cosh": { real: Math.cosh, complex: complex.hyperbolicCosine },
   "chlo.digamma": { real: special.digamma },
   "chlo.erf": { real: errorFunction },
-  "chlo.erf_inv": { real: special.erfInverse },
+  "chlo.erf_inv": { real: inverseErrorFunction },
   "chlo.erfc": { real: special.erfc },
   "chlo.is_inf": { real: (x) => Number(Math.abs(x) === Infinity) },
   "chlo.is_neg_inf": { real: (x) => Number(x === -Infinity) },

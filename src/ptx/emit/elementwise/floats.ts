@@ -94,8 +94,17 @@ const unaryEmitters: { readonly [F in FloatUnaryFunction]: Unary } = {
   cos: fromMath("cos"),
   tan: fromMath("tan"),
   atan: fromMath("atan"),
+  asin: fromMath("asin"),
+  acos: fromMath("acos"),
   tanh: fromMath("tanh"),
+  sinh: fromMath("sinh"),
+  cosh: fromMath("cosh"),
+  asinh: fromMath("asinh"),
+  acosh: fromMath("acosh"),
+  atanh: fromMath("atanh"),
+  cbrt: fromMath("cbrt"),
   erf: fromMath("erf"),
+  erf_inv: fromMath("erf_inv"),
   logistic: fromMath("logistic"),
 };
 
@@ -114,18 +123,33 @@ function extreme(fn: "min" | "max"): Binary {
       : extremeOfF64(code, fn, left, right);
 }
 
+/** The operand that is a number, where the other is NaN, and -0 below +0. */
+function extremeOfNumbers(fn: "min" | "max"): Binary {
+  return (code, width, left, right) => {
+    if (width === 32) return make(code, width, fn, left, right);
+    const chosen = orderedExtreme(code, fn, left, right);
+    const rightly = code.make("b64", "selp.b64", right, chosen, test(code, 64, "nan", left, left));
+    return code.make("b64", "selp.b64", left, rightly, test(code, 64, "nan", right, right));
+  };
+}
+
+/** f64 has no min.NaN. */
+function extremeOfF64(code: Code, fn: "min" | "max", left: Register, right: Register): Register {
+  const chosen = orderedExtreme(code, fn, left, right);
+  const unordered = test(code, 64, "nan", left, right);
+  return code.make("b64", "selp.b64", float64(NaN), chosen, unordered);
+}
+
 /**
- * f64 has no min.NaN. Of equal numbers only the zeros may differ in bits, in the sign: a least one has
+ * Of two numbers of f64. Of equal numbers only the zeros may differ in bits, in the sign: a least one has
  * it if either has it, a greatest one if both have it.
  */
-function extremeOfF64(code: Code, fn: "min" | "max", left: Register, right: Register): Register {
+function orderedExtreme(code: Code, fn: "min" | "max", left: Register, right: Register): Register {
   const wanted = test(code, 64, fn === "min" ? "lt" : "gt", left, right);
   const ordered = code.make("b64", "selp.b64", left, right, wanted);
   const equal = test(code, 64, "eq", left, right);
   const joined = code.make("b64", fn === "min" ? "or.b64" : "and.b64", left, right);
-  const chosen = code.make("b64", "selp.b64", joined, ordered, equal);
-  const unordered = test(code, 64, "nan", left, right);
-  return code.make("b64", "selp.b64", float64(NaN), chosen, unordered);
+  return code.make("b64", "selp.b64", joined, ordered, equal);
 }
 
 const binaryEmitters: { readonly [F in FloatBinaryFunction]: Binary } = {
@@ -136,6 +160,8 @@ const binaryEmitters: { readonly [F in FloatBinaryFunction]: Binary } = {
   rem: (code, width, left, right) => mathFunctions[`f${width}`].binary.rem(code, left, right),
   min: extreme("min"),
   max: extreme("max"),
+  fmin: extremeOfNumbers("min"),
+  fmax: extremeOfNumbers("max"),
   pow: (code, width, left, right) => mathFunctions[`f${width}`].binary.pow(code, left, right),
   atan2: (code, width, left, right) => mathFunctions[`f${width}`].binary.atan2(code, left, right),
 };

@@ -66,6 +66,8 @@ const plainBinary: { readonly [F in FloatBinaryFunction]: string | undefined } =
   mul: "mul.rn",
   min: "min.NaN",
   max: "max.NaN",
+  fmin: "min",
+  fmax: "max",
   div: undefined,
   rem: undefined,
   pow: undefined,
