@@ -79,7 +79,13 @@ const cases: { readonly [F in UnaryMath]: Case } = {
     ],
     tiny: true,
   },
-  sin: { exact: (x) => reference.sine(x), special: Math.sin, ranges: [[-10, 10]], tiny: true, huge: true },
+  sin: {
+    exact: (x) => reference.sine(x),
+    special: Math.sin,
+    ranges: [[-10, 10]],
+    tiny: true,
+    huge: true,
+  },
   cos: { exact: reference.cosine, special: Math.cos, ranges: [[-10, 10]], tiny: true, huge: true },
   tan: { exact: reference.tangent, special: Math.tan, ranges: [[-10, 10]], tiny: true, huge: true },
   atan: {
