@@ -85,30 +85,22 @@ export const floatUnaryLoops: { readonly [F in FloatUnaryFunction]: FloatLoop } 
   exp2(count) {
     for (let i = 0; i < count; i++) elements[i] = exponential2(elements[i] as number);
   },
-  expm1(count) {
-    for (let i = 0; i < count; i++) elements[i] = Math.expm1(elements[i] as number);
-  },
+  expm1: each(Math.expm1),
   log(count) {
     for (let i = 0; i < count; i++) elements[i] = Math.log(elements[i] as number);
   },
   log2(count) {
     for (let i = 0; i < count; i++) elements[i] = Math.log2(elements[i] as number);
   },
-  log1p(count) {
-    for (let i = 0; i < count; i++) elements[i] = Math.log1p(elements[i] as number);
-  },
+  log1p: each(Math.log1p),
   sin(count) {
     for (let i = 0; i < count; i++) elements[i] = Math.sin(elements[i] as number);
   },
   cos(count) {
     for (let i = 0; i < count; i++) elements[i] = Math.cos(elements[i] as number);
   },
-  tan(count) {
-    for (let i = 0; i < count; i++) elements[i] = Math.tan(elements[i] as number);
-  },
-  atan(count) {
-    for (let i = 0; i < count; i++) elements[i] = Math.atan(elements[i] as number);
-  },
+  tan: each(Math.tan),
+  atan: each(Math.atan),
   asin: each(Math.asin),
   acos: each(Math.acos),
   tanh(count) {
@@ -120,13 +112,9 @@ export const floatUnaryLoops: { readonly [F in FloatUnaryFunction]: FloatLoop } 
   acosh: each(Math.acosh),
   atanh: each(Math.atanh),
   cbrt: each(Math.cbrt),
-  erf(count) {
-    for (let i = 0; i < count; i++) elements[i] = errorFunction(elements[i] as number);
-  },
+  erf: each(errorFunction),
   erf_inv: each(inverseErrorFunction),
-  logistic(count) {
-    for (let i = 0; i < count; i++) elements[i] = logistic(elements[i] as number);
-  },
+  logistic: each(logistic),
 };
 
 export type FloatBinaryFunction = BinaryIn<"float" | "number">;
