@@ -88,6 +88,7 @@ export const attentionOf = ({ causal = false } = {}) => {
             result: ({ i, h, part }) => out.at(h, block(placeOf(i).mul(2).add(part), half)),
           },
           registers: { copy: 24, compute: 240 },
+          waitReadOnly: true,
         },
         ({ i, part, query, result, steps, wait, release }) => {
           const top = placeOf(i).mul(2).add(part).mul(half);

@@ -81,8 +81,9 @@ export class Computing {
         this.#tile({ axes: tile, ...turn }, state, paces, Object.assign({}, ...fixed) as Named),
       () => this.#work.plan.stepsOf({}).total,
     );
-    // Copies out of shared memory have read it before the thread ends: those of outputs, and the user's own.
-    waitGroup(0, { read: true });
+    // Copies out of shared memory have landed in the end, or, as the user's own, at least read it.
+    const { outputs, waitReadOnly } = this.#work.plan.drain;
+    waitGroup(0, { read: waitReadOnly || outputs.length === 0 });
   }
 
   #tile(place: Place, state: TileState, paces: Paces, fixed: Named): TileState {

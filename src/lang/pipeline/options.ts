@@ -361,3 +361,9 @@ export function planOutputs(
     };
   });
 }
+
+/** Whether a pipeline waits in the end for no more than that its outputs have been read. */
+export function readOnlyWait(owner: string, given: unknown, location: Location): boolean {
+  if (given === undefined || typeof given === "boolean") return given === true;
+  return wrongKind(`waitReadOnly of ${owner}`, "true or false", given, location);
+}

@@ -43,6 +43,8 @@ export interface DrainPlan {
   /** Threads that each write blocks of their own. */
   readonly writers: Sharers;
   readonly synchronous: boolean;
+  /** Whether the last copies need only have read shared memory in the end. */
+  readonly waitReadOnly: boolean;
 }
 
 /** The slot of each output; can be carried by a loop. */
@@ -135,9 +137,10 @@ export class Drain {
     commitGroup();
   }
 
-  /** Before the slots are given to something else. */
+  /** In the end: the outputs have landed, or the slots can at least be given to something else. */
   settle(): void {
-    if (this.#plan.outputs.length > 0) waitGroup(0, { read: true });
+    const { outputs, waitReadOnly } = this.#plan;
+    if (outputs.length > 0) waitGroup(0, { read: waitReadOnly });
   }
 
   /** Before a run in which windows that do not move are written again. */

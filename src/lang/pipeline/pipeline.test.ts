@@ -125,6 +125,15 @@ const mistakes: readonly Mistake[] = [
     found: "i",
   },
   {
+    name: "wait that is no yes or no",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        pipeline({ grid: { k: 4 }, waitReadOnly: wrong(() => 1) }, () => undefined); // <- here
+      }),
+    message: "waitReadOnly of pipeline must be true or false",
+  },
+  {
     name: "multicast along a number",
     code: "TW1008",
     make: () =>

@@ -28,7 +28,7 @@ import { Drain, drainScratch } from "./output-ring.ts";
 import type { DrainPlan } from "./output-ring.ts";
 import { Feed, feedScratch } from "./input-ring.ts";
 import type { Copying } from "./input-ring.ts";
-import { entriesOf, planFeeds, planOutputs, requireNames } from "./options.ts";
+import { entriesOf, planFeeds, planOutputs, readOnlyWait, requireNames } from "./options.ts";
 import type { BlocksOf, FeedDefaults, Formats, InputsOf, OutputsOf } from "./options.ts";
 import { alone } from "./multicast.ts";
 import type { Sharers } from "./multicast.ts";
@@ -55,6 +55,8 @@ export interface PipelineOptions<G, I extends Formats, O extends Formats> {
   readonly prefetch?: readonly (keyof I & string)[];
   /** Every copy is waited for where it is started: slow, and the same results, for finding mistakes. */
   readonly synchronous?: boolean;
+  /** In the end, outputs need only have been read from shared memory, and may still be on their way; they have landed unless given. */
+  readonly waitReadOnly?: boolean;
 }
 
 /** A pipeline that hands values from step to step. */
@@ -76,6 +78,7 @@ export type StepArgument<G, I extends Formats, O extends Formats> = AxesOf<G> &
 const pipelineOptions = [
   ...["grid", "inputs", "outputs", "depth", "lookahead", "delay", "prefetch", "synchronous"],
   "carry",
+  "waitReadOnly",
 ];
 
 /** Runs `body` for every step, and gives what the last one hands on, with tiles in the place of accumulators. */
@@ -136,6 +139,7 @@ function pipelined(
     sharers: threads,
     writers: alone,
     synchronous,
+    waitReadOnly: readOnlyWait("pipeline", options.waitReadOnly, location),
   };
   const scratch = Object.assign(
     {},

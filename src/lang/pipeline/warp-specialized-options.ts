@@ -30,6 +30,8 @@ export interface SpecializedOptions<W extends Axes, G, I extends Formats, O exte
   readonly registers?: RegisterShares;
   /** Every copy is waited for where it is started: slow, and the same results, for finding mistakes. */
   readonly synchronous?: boolean;
+  /** In the end, outputs need only have been read from shared memory, and may still be on their way; they have landed unless given. */
+  readonly waitReadOnly?: boolean;
 }
 
 /** What the body of a step gets. */

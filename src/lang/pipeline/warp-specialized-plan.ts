@@ -13,7 +13,7 @@ import { drainScratch } from "./output-ring.ts";
 import type { DrainPlan } from "./output-ring.ts";
 import { feedScratch } from "./input-ring.ts";
 import type { Feed, FeedPlan } from "./input-ring.ts";
-import { entriesOf, planFeeds, planOutputs, requireNames } from "./options.ts";
+import { entriesOf, planFeeds, planOutputs, readOnlyWait, requireNames } from "./options.ts";
 import type { Formats } from "./options.ts";
 import { alone } from "./multicast.ts";
 import type { SpecializedOptions } from "./warp-specialized-options.ts";
@@ -62,6 +62,7 @@ export function planSpecialized(
     sharers: alone,
     writers: { count: computing, part: () => undefined },
     synchronous,
+    waitReadOnly: readOnlyWait("warpSpecialized", options.waitReadOnly, location),
   };
   const scratch = Object.assign(
     {},

@@ -38,6 +38,7 @@ import { Tiles } from "./tiles.ts";
 const optionNames = [
   ...["tiles", "grid", "inputs", "outputs", "depth", "delay", "prefetch", "copy", "registers"],
   "synchronous",
+  "waitReadOnly",
 ];
 
 /** Copies in one program thread, and runs `body` in all others for each tile. */
