@@ -26,7 +26,7 @@ import { constant, requireAccumulation } from "./create.ts";
 import { Tile } from "./tile.ts";
 import { emit, emitOrigin } from "./trace.ts";
 import { slice } from "./window.ts";
-import { useValue, wrongKind } from "./traced.ts";
+import { origin, useValue, wrongKind } from "./traced.ts";
 
 /** Options of `copyAsync`. */
 export interface CopyOptions {
@@ -185,7 +185,7 @@ export function wgmma<D extends DTypeName>(
     isSummedShort(a.dtype, accumulator.dtype) &&
     isSingle(accumulator)
   )
-    return promotedProduct(accumulator, a, b, options) as Accumulator as Accumulator<D>;
+    return new Accumulator<D>(promotedProduct(accumulator, a, b, options)[origin]);
   const factors = { a: useValue(a, location), b: useValue(b, location) };
   const metadata = sparse && useValue(sparse, location);
   const operands = {

@@ -229,7 +229,7 @@ function requireItems(
 
 /** Refuses what is no way to sum. */
 export function requireAccumulation(what: string, given: unknown, location: Location): void {
-  if ((accumulations as readonly unknown[]).includes(given)) return;
+  if (accumulations.some((each) => each === given)) return;
   throw new TilewrightError({
     code: "TW2001",
     message: `accumulation of ${what} is not one of ${accumulations.join(", ")}`,
