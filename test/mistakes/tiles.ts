@@ -65,13 +65,13 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     remedy: "write sum()",
   },
   {
-    name: "argmax without an axis",
-    code: "TW1008",
+    name: "argmax along no axis",
+    code: "TW2020",
     make: () =>
       program(({ tile }) => {
-        tile.argmax(); // <- argmax without an axis
+        tile.argmax({ axis: 2 }); // <- argmax along no axis
       }),
-    message: "the axis of argmax must be an axis from -2 to 1",
+    message: "argmax has no axis 2",
   },
   {
     name: "reshape to fewer elements",

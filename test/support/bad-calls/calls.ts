@@ -313,7 +313,13 @@ const language: readonly BadCall[] = [
     ),
   ),
   ...["cumsum", "cumprod", "cummin", "cummax", "sort"].map((name) => member("square", name, axis)),
-  ...["argmin", "argmax"].map((name) => member("square", name, axis)),
+  ...["argmin", "argmax"].map((name) =>
+    member(
+      "square",
+      name,
+      options(() => ({ axis: 0 })),
+    ),
+  ),
   member(
     "square",
     "sortWith",
