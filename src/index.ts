@@ -68,6 +68,7 @@ export {
   clusterRank,
   clusterSync,
   clusterWait,
+  delay,
   commitGlobal,
   commitGroup,
   commitShared,

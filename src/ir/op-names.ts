@@ -86,6 +86,8 @@ const opNames: OpNames = {
   alloc_barrier: "barrier",
   barrier_arrive: "Barrier.arrive",
   barrier_wait: "Barrier.wait",
+  barrier_test: "Barrier.test",
+  delay: "delay",
   block_sync: "blockSync",
   cluster_arrive: "clusterArrive",
   cluster_wait: "clusterWait",

@@ -109,6 +109,7 @@ export {
   clusterRank,
   clusterSync,
   clusterWait,
+  delay,
   gridSize,
   launchNextKernel,
   setRegisters,

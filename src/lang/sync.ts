@@ -60,6 +60,16 @@ export class Barrier extends Traced {
     emit("barrier_wait", operands, {}, location);
   }
 
+  /** Whether a phase of the parity is complete, without waiting; where it is, this orders what a wait for it would. */
+  test(parity: Index): Scalar<"bool"> {
+    const location = captureLocation();
+    const operands = {
+      ...barrierOperands(this, location),
+      parity: indexValue("a parity", parity, location),
+    };
+    return new Scalar(emitOrigin("barrier_test", operands, {}, location));
+  }
+
   /** @internal */
   get index(): Index | undefined {
     return this.#index;
@@ -132,6 +142,17 @@ export class Semaphore extends Traced {
       ),
     };
   }
+}
+
+/** Nanoseconds; hardware waits no longer. */
+const longestDelay = 1_000_000;
+
+/** Lets about as many nanoseconds pass, before something is tried again. A hint: how long it takes is up to the hardware, up to a millisecond. */
+export function delay(nanoseconds: Index): void {
+  const location = captureLocation();
+  requireWithin("a delay of up to a million nanoseconds", nanoseconds, longestDelay + 1, location);
+  const operands = { nanoseconds: indexValue("the nanoseconds of a delay", nanoseconds, location) };
+  emit("delay", operands, {}, location);
 }
 
 /** All program threads of the block meet here. */

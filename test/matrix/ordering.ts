@@ -3,6 +3,7 @@ import { f32, i32 } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import {
   tensor,
+  assert,
   barrier,
   blockSync,
   clusterArrive,
@@ -12,6 +13,7 @@ import {
   constant,
   commitGroup,
   copyAsync,
+  delay,
   dim,
   gmem,
   gridSize,
@@ -265,6 +267,62 @@ function threadCases(): readonly MatrixCase[] {
   ];
 }
 
+function testCases(): readonly MatrixCase[] {
+  return [
+    exactCase("a barrier tested until it is complete", { x }, () =>
+      kernel(
+        {
+          name: "tested",
+          inputs,
+          outputs,
+          scratch: { buffer: smem(f32, [8, 64]), landed: barrier() },
+        },
+        ({ x: source, out, buffer, landed }) => {
+          copyAsync(source, buffer, { barrier: landed });
+          const tries = whileLoop(
+            constant(i32, 0),
+            () => landed.test(0).not(),
+            (count) => {
+              delay(100);
+              return count.add(1);
+            },
+          );
+          assert(tries.ge(0), "tries were counted");
+          out.store(buffer.load());
+        },
+      ),
+    ),
+    exactCase("a barrier tested by warps", { x }, () =>
+      kernel(
+        {
+          name: "tested_by_warps",
+          inputs,
+          outputs,
+          scratch: { buffer: smem(f32, [2, 4, 64]), landed: barrier({ count: 2 }) },
+        },
+        ({ x: source, out, buffer, landed }) => {
+          copyAsync(source.at(slice(0, 4)), buffer.at(0), { barrier: landed.at(0) });
+          copyAsync(source.at(slice(4, 4)), buffer.at(1), { barrier: landed.at(1) });
+          warps((warp) => {
+            const half = warp.div(2);
+            whileLoop(
+              warp,
+              () => landed.at(half).test(0).not(),
+              (time) => {
+                delay(time);
+                return time.add(1);
+              },
+            );
+            const row = warp.sub(half.mul(2));
+            out.at(warp.mul(2)).store(buffer.at(half, row.mul(2)).load());
+            out.at(warp.mul(2).add(1)).store(buffer.at(half, row.mul(2).add(1)).load());
+          });
+        },
+      ),
+    ),
+  ];
+}
+
 function warpCases(): readonly MatrixCase[] {
   return [
     exactCase("waits by parity", { x }, () =>
@@ -475,6 +533,7 @@ export function orderingCases(): readonly MatrixCase[] {
     ...memoryCases(),
     ...threadCases(),
     ...warpCases(),
+    ...testCases(),
     ...gridCases(),
     ...evictionCases(),
     ...semaphoreCases(),

@@ -143,6 +143,8 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
     }
     yield
   }
+  %32 = barrier_test %5, %9 index(%8) : bool
+  delay %9
   yield
 }
 

@@ -543,6 +543,8 @@ const rules: OpRules<[Checker], void> = {
   alloc_barrier: nothing,
   barrier_arrive: nothing,
   barrier_wait: nothing,
+  barrier_test: nothing,
+  delay: nothing,
   block_sync: nothing,
   cluster_arrive: nothing,
   cluster_wait: nothing,

@@ -20,6 +20,7 @@ import {
   clusterRank,
   clusterSync,
   clusterWait,
+  delay,
   commitGroup,
   commitShared,
   concatenate,
@@ -151,13 +152,14 @@ export const quiet: { readonly [name: string]: Group } = {
   ordering: {
     kinds: [
       ...(["commit_group", "proxy_fence", "grid_dependency", "debug_break"] as const),
-      ...(["barrier_arrive", "barrier_wait"] as const),
+      ...(["barrier_arrive", "barrier_wait", "delay"] as const),
     ],
     body({ told, index }) {
       commitGroup();
       commitShared();
       launchNextKernel();
       debugBreak({ index });
+      delay(100);
       told.arrive();
       when(index.gt(1000), () => told.wait());
     },
@@ -203,6 +205,10 @@ export const meeting: { readonly [name: string]: Group } = {
     },
   },
   waitGroup: { kinds: ["wait_group"], body: () => waitGroup(0) },
+  "Barrier.test": {
+    kinds: ["barrier_test"],
+    body: ({ told, keep }) => keep.push(told.test(0).cast(f32)),
+  },
   "Semaphore.signal": {
     kinds: ["semaphore_signal"],
     body: ({ count }) => count.signal(),

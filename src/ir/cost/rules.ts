@@ -169,6 +169,8 @@ export const costRules: OpRules<[CostContext], Cost> = {
   alloc_barrier: free,
   barrier_arrive: free,
   barrier_wait: free,
+  barrier_test: free,
+  delay: free,
   block_sync: free,
   cluster_arrive: free,
   cluster_wait: free,

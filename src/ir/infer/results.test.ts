@@ -488,6 +488,8 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ],
   ["barrier_arrive", infer("barrier_arrive", { barrier: barrier(2), index, peer: index }, {}), []],
   ["barrier_wait", infer("barrier_wait", { barrier: barrier(), parity: index }, {}), []],
+  ["barrier_test", infer("barrier_test", { barrier: barrier(), parity: index }, {}), ["bool"]],
+  ["delay", infer("delay", { nanoseconds: index }, {}), []],
   ["block_sync", infer("block_sync", {}, {}), []],
   ["cluster_arrive", infer("cluster_arrive", {}, {}), []],
   ["cluster_wait", infer("cluster_wait", {}, {}), []],

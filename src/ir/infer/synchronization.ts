@@ -1,9 +1,10 @@
 /** Inference for ops by which program threads and blocks order themselves. */
+import { bool } from "../../formats/dtype.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import type { Value } from "../node.ts";
 import { opName } from "../op-names.ts";
 import type { synchronizationOps } from "../ops/synchronization.ts";
-import { barrierType, semaphoreType, typeText } from "../types.ts";
+import { barrierType, scalarType, semaphoreType, typeText } from "../types.ts";
 import type { Type } from "../types.ts";
 import {
   barrierOperand,
@@ -74,6 +75,18 @@ export const synchronizationRules: InferRules<keyof typeof synchronizationOps> =
     const { barrier, index, parity } = draft.operands;
     requireBarrierIndex(draft, barrier, index);
     if (parity !== undefined) indexOperand(draft, "the parity", parity);
+    return [];
+  },
+
+  barrier_test(draft) {
+    const { barrier, index, parity } = draft.operands;
+    requireBarrierIndex(draft, barrier, index);
+    indexOperand(draft, "the parity", parity);
+    return [scalarType(bool)];
+  },
+
+  delay(draft) {
+    indexOperand(draft, "the nanoseconds", draft.operands.nanoseconds);
     return [];
   },
 

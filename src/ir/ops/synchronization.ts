@@ -4,6 +4,9 @@ import { acts, allocates, defineOps, lanes } from "./define.ts";
 /** An op that is over once others have acted. */
 const waits = { ...acts, ends: "perhaps never", unrolls: "never" } as const;
 
+/** What a test reads. */
+const readsPhase = lanes("read", "barrier");
+
 export const synchronizationOps = defineOps({
   alloc_barrier: {
     summary:
@@ -44,6 +47,28 @@ export const synchronizationOps = defineOps({
       synchronizes: [{ who: "warp", part: "whole", at: "after" }],
       acquires: "cluster",
     },
+  },
+  barrier_test: {
+    summary:
+      "Whether a phase of the given parity is complete, without waiting; if so, as if waited for. Placed, `scope` says whose arrivals it hears, and `guard` that lanes test the index.",
+    operands: { barrier: "one", index: "optional", parity: "one" },
+    attributes: { scope: "text?", guard: "texts?" },
+    regions: {},
+    traits: {
+      ...acts,
+      results: "new",
+      accesses: [readsPhase],
+      synchronizes: [{ who: "thread", at: "after", part: "whole" }],
+      acquires: "cluster",
+      unrolls: "never",
+    },
+  },
+  delay: {
+    summary: "About as many nanoseconds pass.",
+    operands: { nanoseconds: "one" },
+    attributes: {},
+    regions: {},
+    traits: acts,
   },
   block_sync: {
     summary: "All program threads of the block meet.",

@@ -427,6 +427,8 @@ const rules: OpRules<[Request], Fact> = {
   alloc_barrier: anything,
   barrier_arrive: anything,
   barrier_wait: anything,
+  barrier_test: anything,
+  delay: anything,
   block_sync: anything,
   cluster_arrive: anything,
   cluster_wait: anything,

@@ -8,6 +8,8 @@ export const synchronizationRules: Rules<typeof synchronizationOps> = {
   alloc_barrier: nothing,
   barrier_arrive: nothing,
   barrier_wait: nothing,
+  barrier_test: nothing,
+  delay: nothing,
   block_sync: nothing,
   cluster_arrive: nothing,
   cluster_wait: nothing,

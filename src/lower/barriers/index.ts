@@ -107,7 +107,7 @@ function before(op: AnyOp, { barriers, products }: Needs): readonly AnyOp[] {
 function withScope(op: AnyOp, reaches: boolean): AnyOp {
   const told =
     releaseScope(op) === "cluster" && (op.kind === "barrier_arrive" || op.kind === "copy_async");
-  if (!told && op.kind !== "barrier_wait") return op;
+  if (!told && op.kind !== "barrier_wait" && op.kind !== "barrier_test") return op;
   const attributes = Object.freeze({ ...op.attributes, scope: reaches ? "cluster" : "block" });
   return changedOp(op, { attributes });
 }

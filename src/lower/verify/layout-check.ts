@@ -319,6 +319,8 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   alloc_barrier: free,
   barrier_arrive: free,
   barrier_wait: free,
+  barrier_test: free,
+  delay: free,
   block_sync: free,
   cluster_arrive: free,
   cluster_wait: free,

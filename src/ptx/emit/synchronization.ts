@@ -13,6 +13,7 @@
  * Barriers on which a program thread arrives somewhere have its number of warps as their scale, all others 1. A wait keeps the
  * parity of the next phase in a bit for each barrier; every lane waits, and so sees what was released.
  */
+import { bool } from "../../formats/dtype.ts";
 import type { Op, Region, Value } from "../../ir/node.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
 import { multiplySizes } from "../../ir/size.ts";
@@ -210,6 +211,31 @@ function wait(op: Op<"barrier_wait">, context: EmitContext): void {
   warpBarrier(context, "lanes may have left the wait one by one");
 }
 
+/** Every lane asks, so that each sees what was released; the answer is yes where all lanes have heard so. */
+function test(op: Op<"barrier_test">, context: EmitContext): void {
+  const { code, scope, target } = context;
+  const [index] = insideIndices(context, op);
+  const { base, offset } = barrierAddress(context, context.barrier(op.operands.barrier), index);
+  const { register } = context.scalar(op.operands.parity);
+  const parity = code.make("b32", "and.b32", register, integer(1));
+  const order = op.attributes.scope === "cluster" ? ".acquire.cluster" : "";
+  const opcode = target.features.includes("cluster")
+    ? `mbarrier.test_wait.parity${order}.shared::cta.b64`
+    : "mbarrier.test_wait.parity.shared.b64";
+  const own = code.make("pred", opcode, address(base, offset), parity);
+  const all =
+    scope.warps === 1
+      ? code.make("pred", "vote.sync.all.pred", own, integer(-1))
+      : code.make(
+          "pred",
+          "barrier.red.and.pred",
+          threadBarrierNumber(context),
+          threadLanes(context),
+          own,
+        );
+  context.define(op.results[0], { kind: "scalar", dtype: bool, register: all });
+}
+
 /** Takes the parity of the phase to wait for, and turns it for the next time. */
 function nextParity(
   context: EmitContext,
@@ -380,6 +406,11 @@ export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
   alloc_barrier: allocateBarrier,
   barrier_arrive: arrive,
   barrier_wait: wait,
+  barrier_test: test,
+  delay(op, context) {
+    const { register } = context.scalar(op.operands.nanoseconds);
+    context.code.emit("nanosleep.u32", [register]);
+  },
   block_sync: (_, context) => {
     blockBarrier(context, "blockSync");
   },

@@ -123,6 +123,22 @@ function barrierWait(op: Op<"barrier_wait">, code: Assembler): void {
   });
 }
 
+function barrierTest(op: Op<"barrier_test">, code: Assembler): void {
+  const { barrier, index, parity } = op.operands;
+  const slot = code.slot(barrier);
+  const find = barrierReader(code, index);
+  const paritySlot = code.slot(parity);
+  const target = code.result(op);
+  code.emit(op, (agent) => {
+    const barriers = barrierAt(agent, slot);
+    const element = find(agent, barriers);
+    const phase = element.state.passingPhase(numberAt(agent, paritySlot));
+    if (phase !== undefined) passBarrier(agent, barriers, element, phase);
+    agent.slots[target] = phase === undefined ? 0 : 1;
+    return "switch";
+  });
+}
+
 function stopAtUneven(agent: Agent, barriers: BarrierArray, op: Op<"barrier_wait">): never {
   return agent.machine.findings.stop(
     {
@@ -230,6 +246,12 @@ export const synchronizationRules: Pick<SimulationRules, keyof typeof synchroniz
 
   barrier_arrive: barrierArrive,
   barrier_wait: barrierWait,
+  barrier_test: barrierTest,
+
+  // Others go on meanwhile; how long it takes is not simulated.
+  delay(op, code) {
+    code.emit(op, () => "switch");
+  },
 
   block_sync(op, code) {
     emitSync(code, op);

@@ -282,6 +282,10 @@ const language: readonly BadCall[] = [
     parameter(() => "i"),
   ),
   traced(
+    "delay",
+    parameter(() => 64, "zero"),
+  ),
+  traced(
     "setRegisters",
     parameter(() => 64),
   ),
