@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { assembleNow, hasPtxas } from "../../test/ptxas.ts";
 import { runKernel, schedules } from "../../test/simulation.ts";
 import { f32, i32 } from "../formats/dtype.ts";
-import { lower } from "../lower/pipeline.ts";
+import { lower } from "../lower/stages.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { targets } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
