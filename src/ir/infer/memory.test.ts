@@ -188,15 +188,15 @@ const mistakes: readonly Mistake[] = [
     found: dtype.name,
   })),
   {
-    name: "atomic compare and exchange of floats",
+    name: "atomic compare and exchange of floats of 16 bits",
     code: "TW2045",
     make: () =>
       infer(
         "atomic_compare_exchange",
-        { indices: [], ref: ref("gmem", f32), expected: scalar(f32), value: scalar(f32) },
+        { indices: [], ref: ref("gmem", f16), expected: scalar(f16), value: scalar(f16) },
         {},
       ),
-    message: "there is no compareExchange on f32",
+    message: "there is no compareExchange on f16",
   },
   {
     name: "window with too few indices",

@@ -48,8 +48,8 @@ export const atomicFormats: {
   or: wholeWords,
   xor: wholeWords,
   exchange: words,
-  // Equality of floats is not equality of bits, which is what the hardware compares.
-  compare_exchange: ["i16", "u16", ...wholeWords],
+  // Floats are compared by their bits, as the hardware does.
+  compare_exchange: ["i16", "u16", ...wholeWords, "f32", "f64"],
 };
 
 function requireAtomic(

@@ -1,5 +1,5 @@
 /** Simulation of ops that allocate memory, make windows on it, and move data synchronously. */
-import { binaryElements, compareElements, selectElements } from "../../formats/arithmetic/index.ts";
+import { binaryElements, selectElements } from "../../formats/arithmetic/index.ts";
 import type { BinaryFunction } from "../../formats/arithmetic/index.ts";
 import { allocateElements, isWide } from "../../formats/dtype.ts";
 import type { DType, Elements } from "../../formats/dtype.ts";
@@ -211,13 +211,24 @@ function atomic(op: Op<"atomic">, code: Assembler): void {
   });
 }
 
+/** Of which elements the bits are equal: of floats too, where a NaN is what it is and zeros differ. */
+function equalBits(left: Elements, right: Elements, flags: Uint8Array): void {
+  const bytes = (of: Elements): Uint8Array =>
+    new Uint8Array(of.buffer, of.byteOffset, of.byteLength);
+  const [own, other] = [bytes(left), bytes(right)];
+  const width = left.BYTES_PER_ELEMENT;
+  flags.fill(1);
+  own.forEach((byte, at) => {
+    if (byte !== other[at]) flags[Math.floor(at / width)] = 0;
+  });
+}
+
 function compareExchange(op: Op<"atomic_compare_exchange">, code: Assembler): void {
   const { expected, value } = op.operands;
-  const dtype = dtypeOf(value);
   const [wanted, replacement] = [elementReader(code, expected), elementReader(code, value)];
   const flags = new Uint8Array(countOf(value));
   emitUpdate(code, op, (agent) => (old, updated) => {
-    compareElements("eq", dtype, old, wanted(agent), flags);
+    equalBits(old, wanted(agent), flags);
     selectElements(flags, replacement(agent), old, updated);
   });
 }

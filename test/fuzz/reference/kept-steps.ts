@@ -186,9 +186,10 @@ function exchangeChange(draft: Draft, setting: Setting): Change | undefined {
       const positions = positionsOf(part, setting, read);
       const before = held(dtype, part.shape, (_, at) => {
         const position = positions[at];
-        if (position === undefined) return 0n;
+        if (position === undefined) return isFloat(dtype) ? 0 : 0n;
         const own = items[position] ?? 0;
-        if (own === wanted[at]) items[position] = given[at] ?? 0;
+        // By bits: random programs make one NaN alone.
+        if (Object.is(own, wanted[at])) items[position] = given[at] ?? 0;
         return own;
       });
       return [before];
