@@ -55,7 +55,8 @@ const opNames: OpNames = {
   broadcast: "broadcastTo",
   reshape: "reshape",
   transpose: "transpose",
-  layout_cast: ({ hint }) => (hint === true ? "layoutHint" : "layoutCast"),
+  layout_cast: ({ hint, convert }) =>
+    convert === true ? "convertLayout" : hint === true ? "layoutHint" : "layoutCast",
   slice: "slice",
   concatenate: "concatenate",
   reduce: ({ fn }) => fn,

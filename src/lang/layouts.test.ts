@@ -16,6 +16,9 @@ import { bodyText } from "../../test/language.ts";
 import { namedLayouts } from "../layout/algebra/named-layouts.ts";
 import { sharedLayout } from "../layout/algebra/shared-layout.ts";
 import { placeKernel } from "../layout/plan/place.ts";
+import { placementReport } from "../layout/plan/report.ts";
+import { parseModule } from "../ir/parser/parser.ts";
+import { printKernel } from "../ir/printer.ts";
 import { defaultTarget } from "../targets/target.ts";
 
 function report(make: () => unknown): TilewrightError {
@@ -40,6 +43,23 @@ describe("layoutCast", () => {
       'layout_cast %1 {layout = "(L0 L1)"} : tile<f32, [64, 8]>',
     );
     expect(bodyText(definition)).toContain('{layout = "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)"}');
+  });
+
+  test("takes the name of a layout, and names namedLayouts where there is none of that name", () => {
+    const definition = kernel({ name: "k", inputs }, ({ x }) => {
+      x.load().layoutCast("wgmma").layoutHint("wgmmaTransposed").convertLayout("wgmma");
+    });
+    const { text } = namedLayouts.wgmma;
+    expect(bodyText(definition)).toContain(`{layout = "${text}"}`);
+    expect(bodyText(definition)).toContain(`layout = "${text}", convert}`);
+    const found = report(() =>
+      kernel({ name: "k", inputs }, ({ x }) => {
+        x.load().layoutCast("wgma");
+      }),
+    );
+    expect(found.code).toBe("TW6001");
+    expect(found.position?.file).toContain("layouts.test.ts");
+    expect(found.remedy).toContain("namedLayouts");
   });
 
   test("does not change results", async () => {
@@ -85,6 +105,49 @@ describe("layoutCast", () => {
       out.store(ones.layoutCast(namedLayouts.wgmma));
     });
     expect(placeKernel(definition.kernel, defaultTarget).conversions).toEqual([]);
+  });
+});
+
+describe("convertLayout", () => {
+  const double = kernel({ name: "k", inputs, outputs }, ({ x, out }) => {
+    out.store(x.load().layoutCast("(W0 W1 L0 L1 L2 L3 | L4 R0 R1)").convertLayout("wgmma").mul(2));
+  });
+
+  test("moves a tile, and its cost is in the report", () => {
+    const placement = placeKernel(double.kernel, defaultTarget);
+    expect(placementReport(placement)).toMatch(
+      /convertLayout reads load {2}\w+ {2}2048 bytes {2}\d+ cycles/,
+    );
+  });
+
+  test.each(["simulator", "emulator"] as const)(
+    "does not change results on the %s",
+    async (kind) => {
+      const numbers = Array.from({ length: 512 }, (_, index) => index);
+      const device = await open(kind);
+      try {
+        const { out } = await device.run(double, { x: fromNumbers(f32, [64, 8], numbers) });
+        expect([...toNumbers(out)]).toEqual(numbers.map((number) => 2 * number));
+      } finally {
+        device.dispose();
+      }
+    },
+  );
+
+  test("is in the text of the kernel, which is read back", () => {
+    const text = printKernel(double.kernel);
+    expect(text).toContain(", convert}");
+    const [read] = parseModule(text).kernels;
+    expect(read && printKernel(read)).toBe(text);
+  });
+
+  test("to one number is refused, where the tile has many", () => {
+    const definition = kernel({ name: "k", inputs, outputs }, ({ x, out }) => {
+      out.store(x.load().convertLayout("splat"));
+    });
+    const found = report(() => placeKernel(definition.kernel, defaultTarget));
+    expect(found.code).toBe("TW6101");
+    expect(found.remedy).toContain("remove this convertLayout");
   });
 });
 

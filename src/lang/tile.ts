@@ -9,7 +9,7 @@ import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import { shapeText } from "../ir/size.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
-import { parseLayout } from "../layout/algebra/parse-layout.ts";
+import { layoutOfText } from "../layout/algebra/named-layouts.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -118,13 +118,22 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   }
 
   /**
-   * States in which register layout this tile lies: a layout, or its text such as
-   * `(L2 L3 L4 R1 W0 W1 | R0 L0 L1)`. Where others need it elsewhere they convert; what contradicts the
-   * statement is reported.
+   * States in which register layout this tile lies as it is made, at no cost: a layout, its name in `namedLayouts`, or its
+   * text such as `(L2 L3 L4 R1 W0 W1 | R0 L0 L1)`. Where others need it elsewhere they convert; an instruction that leaves
+   * it elsewhere is reported. A tile about which two layouts are stated has two places. See `convertLayout`.
    */
   layoutCast(layout: RegisterLayout | string): Tile<D> {
     const location = captureLocation();
     return this.#stateLayout(layout, {}, location);
+  }
+
+  /**
+   * This tile in another register layout, wherever it lies itself: a layout, its name in `namedLayouts` or its text. What
+   * moving its elements costs is in the report of the placement.
+   */
+  convertLayout(layout: RegisterLayout | string): Tile<D> {
+    const location = captureLocation();
+    return this.#stateLayout(layout, { convert: true }, location);
   }
 
   /**
@@ -138,7 +147,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
 
   #stateLayout(
     layout: RegisterLayout | string,
-    strength: { readonly hint?: true },
+    strength: { readonly hint?: true; readonly convert?: true },
     location: Location,
   ): Tile<D> {
     const source = useValue(this, location);
@@ -146,7 +155,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     if (typeof layout !== "string" && !isLayout)
       wrongKind("the layout", "a layout or its text", layout, location);
     const { text } = locatedAt(location, () =>
-      typeof layout === "string" ? parseLayout(layout) : layout,
+      typeof layout === "string" ? layoutOfText(layout) : layout,
     );
     const attributes = { layout: text, ...strength };
     return this.#tile(emitValue("layout_cast", { source }, attributes, location), location);

@@ -32,13 +32,13 @@ import { registersPerLane } from "../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
 import { tileOf } from "../layout/model/product-instructions.ts";
 import { placeWithRetry, withMemory } from "../layout/plan/place.ts";
-import type { PlaceOptions, Placement } from "../layout/plan/place.ts";
+import type { PinOptions, Placement } from "../layout/plan/place.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { runToCompletion } from "../support/coroutine.ts";
 import type { Coroutine } from "../support/coroutine.ts";
 import type { Target } from "../targets/target.ts";
 
-export interface RearrangeOptions extends PlaceOptions {
+export interface RearrangeOptions extends PinOptions {
   /** Called with the kernel where it was written anew. */
   readonly observe?: ((step: string, kernel: Kernel) => void) | undefined;
 }
@@ -63,7 +63,7 @@ export function* placeRearranged(
 function placeIfPossible(
   kernel: Kernel,
   target: Target,
-  options: PlaceOptions,
+  options: PinOptions,
 ): Placement | undefined {
   try {
     return withMemory(runToCompletion(placeWithRetry(kernel, target, options)));

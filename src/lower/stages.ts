@@ -35,6 +35,8 @@ import type { Coroutine } from "../support/coroutine.ts";
 import { pipelineLoops } from "./software-pipelining/index.ts";
 import { depthNotes } from "./software-pipelining/notes.ts";
 import { verifyPlaced } from "./verify/index.ts";
+import { deadCode } from "../passes/dead-code.ts";
+import { requirePins } from "./pins.ts";
 import { placeRearranged } from "./slice-through-shared.ts";
 import { simplify } from "./simplify.ts";
 import type { SimplifyOptions } from "./simplify.ts";
@@ -43,6 +45,10 @@ import { withoutMeanings } from "./strip-inline-ptx-reference.ts";
 export interface LoweringOptions extends SimplifyOptions {
   /** Places tiles in any way that is possible instead of the cheapest, for fuzzers. */
   readonly seed?: number;
+}
+
+interface PlacingOptions extends LoweringOptions {
+  readonly pinsHold: boolean;
 }
 
 /** A kernel with every decision in it, and how the decisions were found. */
@@ -61,10 +67,12 @@ function* placing(
   target: Target,
   options: LoweringOptions = {},
 ): Coroutine<PlacedKernel> {
-  const simplified = withoutMeanings(simplify(traced, options));
+  // What is dead has no place, also where a test leaves dead code in.
+  const simplified = withoutMeanings(deadCode(simplify(traced, options)));
   requireBlockLimits(simplified, target);
   yield;
-  const placement = yield* placePipelined(simplified, target, options);
+  yield* requirePins(traced, target);
+  const placement = yield* placePipelined(simplified, target, { ...options, pinsHold: true });
   options.observe?.("select", placement.kernel);
   yield;
   const placed = following(placement.kernel, placedKernel(placement));
@@ -91,7 +99,7 @@ function* placing(
 function* placePipelined(
   kernel: Kernel,
   target: Target,
-  options: LoweringOptions,
+  options: PlacingOptions,
 ): Coroutine<Placement> {
   const pipelined = pipelineLoops(kernel, target);
   if (pipelined === kernel) return yield* placeRearranged(kernel, target, options);

@@ -17,6 +17,7 @@ import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { targets } from "../../src/targets/target.ts";
 import type { Target } from "../../src/targets/target.ts";
 import { lower } from "../../src/lower/stages.ts";
+import type { LoweringOptions } from "../../src/lower/stages.ts";
 
 export interface EmulatedRun {
   readonly executable: Executable;
@@ -34,6 +35,7 @@ export interface EmulationOptions {
   /** What runs in place of what was emitted. */
   readonly change?: (module: PtxModule) => PtxModule;
   readonly limits?: EmulatorOptions["limits"];
+  readonly without?: LoweringOptions["without"];
 }
 
 const noDimensions = new Map<string, number>();
@@ -42,9 +44,15 @@ const noDimensions = new Map<string, number>();
 export function emulateKernel(
   { kernel }: { readonly kernel: Kernel },
   inputs: { readonly [name: string]: HostArray },
-  { target = targets.sm_90a, seed = 1, change = (module) => module, limits }: EmulationOptions = {},
+  {
+    target = targets.sm_90a,
+    seed = 1,
+    change = (module) => module,
+    limits,
+    without,
+  }: EmulationOptions = {},
 ): EmulatedRun {
-  const executable = lower(kernel, target);
+  const executable = lower(kernel, target, { ...(without && { without }) });
   const memory = new EmulatedMemory();
   const places = new Map<string, number>();
   for (const { name, value } of kernel.parameters) {

@@ -9,13 +9,9 @@ import {
   i32,
   iota,
   kernel,
-  loop,
-  scoped,
-  slice,
   smem,
   warps,
   wgmma,
-  whileLoop,
   zeros,
 } from "tilewright";
 import type { KernelDefinition, Ref, Tile } from "tilewright";
@@ -58,27 +54,6 @@ function program(body: (things: Things) => void): KernelDefinition {
 
 export const registerContradictions = contradictions(import.meta.url, [
   {
-    name: "two pins of one tile",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ tile, out }) => {
-        const doubled = tile.mul(2);
-        const first = doubled.layoutCast(rows); // <- two pins of one tile, one
-        const second = fixed ? first : first.layoutCast(strided); // <- two pins of one tile, other
-        out.store(second);
-      }),
-  },
-  {
-    name: "two pins of a load",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ tile, out }) => {
-        const first = tile.layoutCast(rows); // <- two pins of a load, one
-        const second = fixed ? tile : tile.layoutCast(strided); // <- two pins of a load, other
-        out.store(first.add(second));
-      }),
-  },
-  {
     name: "accumulator pinned strided",
     remedy: "remove this layoutCast",
     make: (fixed) =>
@@ -116,42 +91,6 @@ export const registerContradictions = contradictions(import.meta.url, [
         const left = tile.slice([0, 0], [64, 64]);
         const sum = dot(left, tile, { precision: "ieee" }); // <- exact product pinned to one number, one
         out.store(fixed ? sum : sum.layoutCast(oneNumber)); // <- exact product pinned to one number, other
-      }),
-  },
-  {
-    name: "carry pinned in and behind the loop",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ tile, out }) => {
-        const end = loop({ to: 4, carry: tile }, (_, carried) => {
-          const here = carried.layoutCast(rows); // <- carry pinned in and behind the loop, one
-          return here.mul(2);
-        });
-        out.store(fixed ? end : end.layoutCast(strided)); // <- carry pinned in and behind the loop, other
-      }),
-  },
-  {
-    name: "carry of a while loop",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ tile, out }) => {
-        const end = whileLoop(
-          tile,
-          (carried) => carried.sum().lt(100),
-          (carried) => carried.layoutCast(rows).mul(2), // <- carry of a while loop, one
-        );
-        out.store(fixed ? end : end.layoutCast(strided)); // <- carry of a while loop, other
-      }),
-  },
-  {
-    name: "rows and their sums",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ tile, sums }) => {
-        const source = tile.mul(2).sum({ axis: 1 });
-        const sum = source.layoutCast("(L0 L1 L2 L3 L4 W0)"); // <- rows and their sums, one
-        const again = fixed ? sum : sum.layoutCast("(L2 L3 L4 R0 W0 W1)"); // <- rows and their sums, other
-        sums.store(again);
       }),
   },
   {
@@ -201,34 +140,12 @@ export const registerContradictions = contradictions(import.meta.url, [
       }),
   },
   {
-    name: "keys and payloads",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ tile, out, list }) => {
-        const [keys, moved] = tile.sortWith([iota(i32, [64, 128], { axis: 1 })], { axis: 1 });
-        out.store(keys.layoutCast(rows)); // <- keys and payloads, one
-        list.store(fixed ? moved : moved.layoutCast(strided)); // <- keys and payloads, other
-      }),
-  },
-  {
     name: "old elements as one number",
     remedy: "remove this layoutCast",
     make: (fixed) =>
       program(({ tile, out }) => {
         const old = out.atomicAdd(tile); // <- old elements as one number, one
         out.store(fixed ? old : old.layoutCast(oneNumber)); // <- old elements as one number, other
-      }),
-  },
-  {
-    name: "inside and outside a scope",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ tile, out }) => {
-        const result = scoped(
-          { spare: smem(f32, [4]) },
-          () => tile.mul(3).layoutCast(rows), // <- inside and outside a scope, one
-        );
-        out.store(fixed ? result : result.layoutCast(strided)); // <- inside and outside a scope, other
       }),
   },
   {
@@ -240,18 +157,6 @@ export const registerContradictions = contradictions(import.meta.url, [
           const row = x.at(warp).load(); // <- a warp alone has no warps, one
           out.at(warp).store(fixed ? row : row.layoutCast(oneRow)); // <- a warp alone has no warps, other
         });
-      }),
-  },
-  {
-    name: "transposed and not",
-    remedy: "remove this layoutCast",
-    make: (fixed) =>
-      program(({ x, out }) => {
-        const tile = x.at(slice(0, 64), slice(0, 64)).load().mul(2);
-        const turned = tile.transpose();
-        const first = turned.layoutCast("(R0 R1 L0 L1 L2 L3 | L4 W0 W1)"); // <- transposed and not, one
-        const second = fixed ? first : first.layoutCast(strided); // <- transposed and not, other
-        out.at(slice(0, 64), slice(0, 64)).store(second);
       }),
   },
 ]);

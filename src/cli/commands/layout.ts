@@ -1,13 +1,12 @@
 /** `tilewright layout --register …`: layouts drawn, as text on the terminal and as SVG in a file. */
 import { dtypes } from "../../formats/dtype.ts";
 import { bankConflicts } from "../../layout/algebra/bank-conflicts.ts";
-import { layoutName, namedLayouts } from "../../layout/algebra/named-layouts.ts";
+import { layoutName, layoutOfText } from "../../layout/algebra/named-layouts.ts";
 import { registersPerLane, replication } from "../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { parseSharedLayout } from "../../layout/algebra/shared-layout.ts";
 import { wholeView } from "../../layout/algebra/shared-view.ts";
 import type { SharedView } from "../../layout/algebra/shared-view.ts";
-import { parseLayout } from "../../layout/algebra/parse-layout.ts";
 import {
   changedElements,
   drawRegisterLayout,
@@ -23,8 +22,6 @@ import {
 import { relayoutCost } from "../../layout/relayout/cost.ts";
 import { planRelayout } from "../../layout/relayout/relayout.ts";
 import type { RelayoutKind } from "../../layout/relayout/steps.ts";
-import { TilewrightError } from "../../support/diagnostics.ts";
-import { unknownLocation } from "../../support/location.ts";
 import { writeFile } from "../files.ts";
 import type { DrawRequest } from "../layout-request.ts";
 import type { Output } from "../output.ts";
@@ -58,7 +55,7 @@ export function layoutCommand(
 
 const drawers: Drawers = {
   register: ({ register, shape }) => {
-    const layout = readLayout(register);
+    const layout = layoutOfText(register);
     return {
       text: drawLayoutText(layout, shape),
       svg: () => drawRegisterLayout(layout, shape),
@@ -72,7 +69,7 @@ const drawers: Drawers = {
   },
 
   relayout: ({ register, to, shape, dtype }) => {
-    const [before, after] = [readLayout(register), readLayout(to)];
+    const [before, after] = [layoutOfText(register), layoutOfText(to)];
     const plan = planRelayout(before, after, shape, dtypes[dtype]);
     const cost = plan === undefined ? undefined : relayoutCost(plan);
     const way = plan === undefined ? "there is no way" : `${ways[plan.kind]}, cost ${cost}`;
@@ -94,7 +91,7 @@ const drawers: Drawers = {
   shared: ({ shared, shape, dtype, register, vectorBytes }) => {
     const view = wholeView(parseSharedLayout(shared), shape, dtypes[dtype].bits);
     const access =
-      register === undefined ? undefined : accessOf(readLayout(register), view, vectorBytes);
+      register === undefined ? undefined : accessOf(layoutOfText(register), view, vectorBytes);
     return {
       text: drawSharedText(view, access),
       svg: () => drawSharedLayout(view, access),
@@ -114,20 +111,6 @@ const ways: { readonly [K in RelayoutKind]: string } = {
   shuffle: "by shuffles within each warp",
   shared: "through shared memory",
 };
-
-/** A layout by its name or its text. */
-function readLayout(text: string): RegisterLayout {
-  const named = Object.entries(namedLayouts).find(([name]) => name === text.trim());
-  if (named !== undefined) return named[1];
-  if (!/^\w+$/.test(text.trim())) return parseLayout(text);
-  throw new TilewrightError({
-    code: "TW6001",
-    message: `no register layout is called ${text}`,
-    location: unknownLocation,
-    expected: `a text such as (L0 L1 L2 | R0 L3 L4), or ${Object.keys(namedLayouts).join(", ")}`,
-    found: text,
-  });
-}
 
 function layoutDocument(layout: RegisterLayout): { readonly [field: string]: unknown } {
   return { text: layout.text, name: layoutName(layout) };

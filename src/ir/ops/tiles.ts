@@ -36,9 +36,9 @@ export const tileOps = defineOps({
   },
   layout_cast: {
     summary:
-      "The same tile, with the register layout that it lies in stated by its text, or only preferred as a hint; nothing is moved here.",
+      "The same tile, with the register layout that it lies in stated by its text: of the tile as it is made, which moves nothing, of a copy that is converted to it, or only preferred as a hint.",
     operands: { source: "one" },
-    attributes: { layout: "text", hint: "flag?" },
+    attributes: { layout: "text", hint: "flag?", convert: "flag?" },
     regions: {},
     traits: { ...computesEach, results: { same: "source" } },
   },

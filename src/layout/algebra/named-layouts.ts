@@ -90,6 +90,22 @@ export const namedLayouts = Object.freeze({
 /** The name of a layout of registers, such as `"wgmma"`. */
 export type LayoutName = keyof typeof namedLayouts;
 
+/** The layout of a name in `namedLayouts`, or of a text. */
+export function layoutOfText(text: string): RegisterLayout {
+  const name = text.trim();
+  const named = Object.entries(namedLayouts).find(([each]) => each === name);
+  if (named !== undefined) return named[1];
+  if (!/^\w+$/.test(name)) return parseLayout(text);
+  const names = Object.keys(namedLayouts).join(", ");
+  throw new TilewrightError({
+    code: "TW6001",
+    message: `no register layout is called ${name}`,
+    expected: `a text such as (L0 L1 L2 | R0 L3 L4), or ${names}`,
+    found: name,
+    remedy: "write a name of namedLayouts, such as wgmma, or the text of a layout",
+  });
+}
+
 /** The first name that this layout has, for reports. */
 export function layoutName(layout: RegisterLayout): LayoutName | undefined {
   const names = Object.keys(namedLayouts) as LayoutName[];

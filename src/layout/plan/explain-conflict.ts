@@ -3,6 +3,7 @@
  * remedy. A remedy lifts one of the statements in conflict; it is tried out on the whole kernel before it
  * is given, and the layout that the kernel then has is part of it.
  */
+import type { AnyOp } from "../../ir/node.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import { formatPosition } from "../../support/location.ts";
@@ -98,9 +99,16 @@ function tryWithout(statements: Statements, lifted: readonly Statement[]): Remed
   const texts = lifted.map(({ reason: { op, relax }, ...statement }) => {
     const { position } = op.location;
     const place = position === undefined ? "" : ` (${formatPosition(position)})`;
-    return `${relax}${place}${alternative(statement, assignment, without.solverVariables)}`;
+    const instead = alternative(statement, assignment, without.solverVariables);
+    const converts = isPinnedTile(op) ? ", or convert with convertLayout instead" : "";
+    return `${relax}${place}${instead}${converts}`;
   });
   return { text: texts.join("; then "), assignment, solverVariables: without.solverVariables };
+}
+
+/** Whether a copy of the tile could lie as it was stated. */
+function isPinnedTile(op: AnyOp): boolean {
+  return op.kind === "layout_cast" && op.attributes.convert !== true;
 }
 
 /** What the user could state instead. */

@@ -39,6 +39,7 @@ import { propagateCandidates } from "./propagate-candidates.ts";
 import { explainConflict } from "./explain-conflict.ts";
 import type { Statements } from "./explain-conflict.ts";
 import { placedKernel } from "./placed-kernel.ts";
+import { repeatPinned } from "./repeat-pinned.ts";
 import { requireRegisters } from "./register-limit.ts";
 import { selectInstructions } from "./select.ts";
 import type { Refusals, Selected } from "./select.ts";
@@ -121,6 +122,14 @@ export interface PlaceOptions {
   readonly seed?: number | undefined;
 }
 
+export interface PinOptions extends PlaceOptions {
+  /**
+   * What the user stated holds for the kernel as it was traced (`pins.ts`). A layoutCast that does not hold once the kernel is
+   * simplified converts, and a product does without an instruction that cannot read its operands.
+   */
+  readonly pinsHold?: boolean | undefined;
+}
+
 /** A placement whose buffers have their bytes. */
 export interface AllocatedPlacement extends Placement {
   /** In the order of the program, scratch last. */
@@ -148,16 +157,18 @@ export function withMemory(
 
 /** Solves for a placement, and retries with another instruction where one was refused; reports why where none is possible. */
 export function* placeWithRetry(
-  kernel: Kernel,
+  traced: Kernel,
   target: Target,
-  options: PlaceOptions = {},
+  options: PinOptions = {},
 ): Coroutine<Placement> {
+  const kernel = repeatPinned(traced);
   const windows = windowsOf(kernel);
   let refused: Refusals = new Map();
+  let converted: ReadonlySet<Value> = new Set();
   for (;;) {
     const selected = selectInstructions(kernel, { windows, target, refused });
     yield;
-    const statements = yield* state(selected, { windows, target, options });
+    const statements = yield* state(selected, { windows, target, options, converted });
     yield;
     const solution = solve(statements.stated.system);
     yield;
@@ -170,10 +181,38 @@ export function* placeWithRetry(
     }
     if (solution.status === "undecided")
       throw new Error(`the layouts of ${kernel.name} are too entangled to be solved`);
-    const culprit = refusableDot(statements, solution.conflict.constraints, refused);
+    const conflict = solution.conflict.constraints;
+    const pinned = options.pinsHold === true ? pinnedValues(statements, conflict) : [];
+    if (pinned.length > 0) {
+      converted = new Set([...converted, ...pinned]);
+      continue;
+    }
+    const culprit = refusableDot(statements, conflict, refused, options);
     if (culprit === undefined) throw explainConflict(statements, solution.conflict);
     refused = new Map([...refused, culprit]);
   }
+}
+
+/** Whether what is stated of tiles and buffers can hold at all, whatever it costs. */
+export function* pinsCanHold(kernel: Kernel, target: Target): Coroutine<boolean> {
+  const windows = windowsOf(kernel);
+  const selected = selectInstructions(kernel, { windows, target, refused: new Map() });
+  yield;
+  const functions = commonFunctions();
+  const context = stateKernel({ kernel: selected.kernel, target, windows, functions });
+  yield;
+  const candidates = propagateCandidates(context, { propagate: false });
+  yield;
+  // Any tile can be converted, but to one number: conversions matter where that is stated.
+  const toNumber = context.statements.some(
+    (statement) =>
+      statement.kind === "pin" && "kind" in statement.layout && statement.layout.kind === "splat",
+  );
+  const idle = (statement: Statement): boolean =>
+    statement.kind === "cost" || (statement.kind === "convert" && !toNumber);
+  const without = new Set(context.statements.filter(idle));
+  const { system } = buildSystem(context, candidates, { without });
+  return solve(system).status !== "unsatisfiable";
 }
 
 type Solved = Solution & { readonly status: "solved" };
@@ -186,7 +225,7 @@ interface Found {
 /** The placement among fewer candidates: for a kernel too entangled for all of them to be weighed, it may be the better. */
 function withoutPropagation({ context }: Statements, options: PlaceOptions): Found | undefined {
   const candidates = propagateCandidates(context, { propagate: false });
-  const stated = buildSystem(context, candidates, options);
+  const stated = buildSystem(context, candidates, { seed: options.seed });
   const solution = solve(stated.system);
   return solution.status === "solved"
     ? { statements: { context, candidates, stated }, solution }
@@ -203,14 +242,30 @@ function* state(
     readonly windows: Windows;
     readonly target: Target;
     readonly options: PlaceOptions;
+    readonly converted: ReadonlySet<Value>;
   },
 ): Coroutine<Statements> {
-  const { windows, target, options } = surroundings;
-  const context = stateKernel({ kernel, target, windows, functions: commonFunctions() });
+  const { windows, target, options, converted } = surroundings;
+  const functions = commonFunctions();
+  const context = stateKernel({ kernel, target, windows, functions, converted });
   yield;
   const candidates = propagateCandidates(context);
   yield;
-  return { context, candidates, stated: buildSystem(context, candidates, options) };
+  return { context, candidates, stated: buildSystem(context, candidates, { seed: options.seed }) };
+}
+
+/** What the layoutCasts of a conflict give, those that speak of copies aside. */
+function pinnedValues(
+  { stated, context }: Statements,
+  conflict: readonly Constraint[],
+): readonly Value[] {
+  return conflict.flatMap((constraint) => {
+    const { op, pinned } = stated.statements.get(constraint)?.reason ?? {};
+    if (op?.kind !== "layout_cast" || pinned !== true) return [];
+    const [result] = op.results;
+    if (result === undefined) return [];
+    return context.find(result) === context.find(op.operands.source) ? [result] : [];
+  });
 }
 
 /**
@@ -221,8 +276,9 @@ function refusableDot(
   { stated }: Statements,
   conflict: readonly Constraint[],
   refused: Refusals,
+  { pinsHold }: PinOptions,
 ): readonly [Value, string] | undefined {
-  if (conflict.some(({ origin }) => origin.pinned)) return undefined;
+  if (pinsHold !== true && conflict.some(({ origin }) => origin.pinned)) return undefined;
   for (const constraint of conflict) {
     const { op } = stated.statements.get(constraint)?.reason ?? {};
     const [result] = op?.kind === "dot" ? op.results : [];

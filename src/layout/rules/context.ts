@@ -35,6 +35,8 @@ export interface Surroundings {
   readonly target: Target;
   readonly windows: Windows;
   readonly functions: Functions;
+  /** Results of layoutCast that are copies, converted to what is stated: their operands cannot lie there. */
+  readonly converted?: ReadonlySet<Value>;
 }
 
 export class LayoutContext {
@@ -45,6 +47,7 @@ export class LayoutContext {
   readonly #walk: (op: AnyOp, context: LayoutContext) => void;
   readonly #values = new Map<Value, RegisterVariable>();
   readonly #shared = new Map<Value, SharedVariable>();
+  readonly #pinnedByUser = new Map<LayoutVariable, RegisterLayout | SharedLayout>();
   readonly #remembered = new Map<string, unknown>();
   #weight = 1;
   #warps: number;
@@ -196,6 +199,13 @@ export class LayoutContext {
 
   pin<S extends LayoutVariable>(variable: S, layout: LayoutOf<S>, reason: Reason): void {
     this.statements.push({ kind: "pin", variable, layout, reason });
+    if (reason.pinned === true && !this.#pinnedByUser.has(variable))
+      this.#pinnedByUser.set(variable, layout);
+  }
+
+  /** Where the user said that the variable lies. */
+  pinnedByUser(variable: LayoutVariable): RegisterLayout | SharedLayout | undefined {
+    return this.#pinnedByUser.get(variable);
   }
 
   require<const S extends readonly LayoutVariable[]>(

@@ -51,7 +51,8 @@ function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
 /**
  * What a layoutCast speaks of: the tile itself; of one number everywhere, a copy that is spread out. What is
  * left of a reduction is small, so that it is a copy too: bound to the tile itself, the stated layout would have
- * to be that of the large operand.
+ * to be that of the large operand. A tile that already lies as another layoutCast says has a second place, and
+ * convertLayout always speaks of a copy.
  */
 function pinnedVariable(
   op: Op<"layout_cast">,
@@ -61,15 +62,32 @@ function pinnedVariable(
   const { source } = op.operands;
   const [result] = op.results;
   const variable = context.find(source);
-  const made = context.surroundings.windows.definitions.get(source)?.kind;
-  const isReduced = made === "reduce" || made === "arg_reduce";
-  if (variable?.splat !== "always" && !(isReduced && stated.kind !== "splat")) {
-    if (variable !== undefined) context.share(result, variable);
+  if (variable !== undefined && !speaksOfCopy(op, variable, stated, context)) {
+    context.share(result, variable);
     return variable;
   }
   const copy = context.define(op, result, { splat: "maybe" });
   if (copy !== undefined) context.read(op, source, { kind: "variable", variable: copy });
   return copy;
+}
+
+function speaksOfCopy(
+  op: Op<"layout_cast">,
+  variable: RegisterVariable,
+  stated: RegisterLayout,
+  context: LayoutContext,
+): boolean {
+  const { source } = op.operands;
+  const { hint, convert } = op.attributes;
+  if (variable.splat === "always" || convert === true) return true;
+  const { windows, converted } = context.surroundings;
+  const made = windows.definitions.get(source)?.kind;
+  if ((made === "reduce" || made === "arg_reduce") && stated.kind !== "splat") return true;
+  if (hint === true || !fitsShape(stated, variable.shape)) return false;
+  const layout = context.surroundings.functions.normal(stated, variable.shape);
+  const pinned = context.pinnedByUser(variable);
+  if (pinned !== undefined && pinned.text !== layout.text) return true;
+  return op.results.some((result) => converted?.has(result) === true);
 }
 
 /** A hint: the layout is tried, and any other one costs more. */
@@ -107,9 +125,9 @@ function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
   if (op.attributes.hint === true) return preferLayout(op, variable, layout, context);
   context.pin(variable, layout, {
     op,
-    message: `layoutCast says that ${variable.label} lies as ${op.attributes.layout}`,
+    message: `${opName(op)} says that ${variable.label} lies as ${op.attributes.layout}`,
     pinned: true,
-    relax: "remove this layoutCast",
+    relax: `remove this ${opName(op)}`,
   });
 }
 

@@ -7,7 +7,8 @@ export const layoutCodes = registerCodes({
     cause:
       "The text of a register layout is `splat`, `flat(…)` or `(… | …)` with the bits R, L and W in it; that of a layout in shared memory is `shared(…)`, in tensor memory `tmem(…)`.",
     example: 'parseLayout("(L0 L1 | X0)")',
-    remedy: "write a bit as R, L or W and its number, and separate axes with |",
+    remedy:
+      'write a bit as R, L or W and its number, and separate axes with |, or give a layout of namedLayouts or its name, such as "wgmma"',
   },
   TW6002: {
     title: "bits that cannot own coordinates",
@@ -76,9 +77,9 @@ export const layoutCodes = registerCodes({
   TW6101: {
     title: "layouts contradict each other",
     cause:
-      "Two statements about where a tile or a buffer lies cannot both hold. Instructions fix the layouts of their operands and results; layoutCast and the layout of a buffer state what the user wants.",
+      "Two statements about where a tile or a buffer lies cannot both hold. Instructions fix the layouts of their operands and results; layoutCast and the layout of a buffer state what the user wants. Statements are weighed as the kernel was traced, without its dead code.",
     example: 'wgmma(sum, a, b).wait().layoutCast("flat(L0 L1 L2 L3 L4 W0 W1)")',
-    remedy: "take back one of the two statements",
+    remedy: "take back one of the two statements, or write convertLayout instead of layoutCast",
   },
   TW6102: {
     title: "layout does not fit what it is stated for",
