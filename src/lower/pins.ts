@@ -16,7 +16,7 @@ import { withoutMarks } from "../passes/profile-marks.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Coroutine } from "../support/coroutine.ts";
 import type { Target } from "../targets/target.ts";
-import { withoutMeanings } from "./without-meanings.ts";
+import { withoutMeanings } from "./strip-inline-ptx-reference.ts";
 
 /** Codes of statements about layouts that cannot be met; others depend on room, which is that of the simplified kernel. */
 const refusals: ReadonlySet<string> = new Set(["TW6101", "TW6102"]);

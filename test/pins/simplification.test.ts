@@ -15,9 +15,9 @@ import {
   wgmma,
 } from "tilewright";
 import type { KernelDefinition, Ref, Tile } from "tilewright";
-import { place } from "../../src/lower/pipeline.ts";
-import { passNames } from "../../src/passes/pipeline.ts";
-import type { PassName } from "../../src/passes/pipeline.ts";
+import { place } from "../../src/lower/stages.ts";
+import { passNames } from "../../src/passes/pass-order.ts";
+import type { PassName } from "../../src/passes/pass-order.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
 
 const A = "wgmma";

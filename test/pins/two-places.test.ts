@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { f32, i32, iota, kernel, loop, scoped, slice, smem, tensor, whileLoop } from "tilewright";
 import type { KernelDefinition, Ref, Tile } from "tilewright";
-import { place } from "../../src/lower/pipeline.ts";
+import { place } from "../../src/lower/stages.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
 
 const rows = "(W0 W1 | R0 R1 L0 L1 L2 L3 L4)";
