@@ -297,6 +297,28 @@ function branches(): readonly MatrixCase[] {
   }));
 }
 
+/** Tiles that are brought to a layout of wgmma's and back. */
+function conversions(): readonly MatrixCase[] {
+  return allFormats.map((dtype, seed) =>
+    moving(
+      `convertLayout ${dtype.name}`,
+      { x: anyNumbers(dtype, [64, 32], seed) },
+      {
+        name: "converted",
+        inputs: { x: tensor(dtype, [64, 32]) },
+        outputs: { out: tensor(dtype, [64, 32]) },
+      },
+      (things) => {
+        const { x, out } = things as unknown as {
+          readonly x: { load(): Tile };
+          readonly out: { store(value: Tile): void };
+        };
+        out.store(x.load().convertLayout("wgmma").convertLayout("wgmmaTransposed"));
+      },
+    ),
+  );
+}
+
 export function rearrangingCases(): readonly MatrixCase[] {
   return [
     ...allFormats.flatMap((dtype, seed) => [
@@ -308,5 +330,6 @@ export function rearrangingCases(): readonly MatrixCase[] {
     ]),
     largeTranspose(),
     ...branches(),
+    ...conversions(),
   ];
 }
