@@ -51,7 +51,7 @@ describe("layoutCast", () => {
     });
     const { text } = namedLayouts.wgmma;
     expect(bodyText(definition)).toContain(`{layout = "${text}"}`);
-    expect(bodyText(definition)).toContain(`layout = "${text}", convert}`);
+    expect(bodyText(definition)).toContain(`layout = "${text}", convert = true}`);
     const found = report(() =>
       kernel({ name: "k", inputs }, ({ x }) => {
         x.load().layoutCast("wgma");
@@ -116,7 +116,7 @@ describe("convertLayout", () => {
   test("moves a tile, and its cost is in the report", () => {
     const placement = placeKernel(double.kernel, defaultTarget);
     expect(placementReport(placement)).toMatch(
-      /convertLayout reads load {2}\w+ {2}2048 bytes {2}\d+ cycles/,
+      /convertLayout reads layoutCast {2}\w+ {2}2048 bytes {2}\d+ cycles/,
     );
   });
 
@@ -136,7 +136,7 @@ describe("convertLayout", () => {
 
   test("is in the text of the kernel, which is read back", () => {
     const text = printKernel(double.kernel);
-    expect(text).toContain(", convert}");
+    expect(text).toContain(", convert = true}");
     const [read] = parseModule(text).kernels;
     expect(read && printKernel(read)).toBe(text);
   });
