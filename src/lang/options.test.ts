@@ -94,7 +94,7 @@ const options: readonly Mistake[] = [
         dot(matrix, matrix.transpose(), wrong(zeros(f32, [8, 8]))); // <- here
       }),
     message: "the options of dot are not an object with names",
-    expected: "{ accumulator, precision, dtype }",
+    expected: "{ accumulator, precision, accumulation, dtype }",
     found: "f32 of shape [8, 8]",
   },
   {

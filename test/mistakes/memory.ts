@@ -315,13 +315,13 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     remedy: "full(dtype, shape, value)",
   },
   {
-    name: "compare and exchange of floats",
+    name: "a bitwise and of floats in memory",
     code: "TW2045",
     make: () =>
       program(({ out }) => {
-        out.at(0, 0).compareExchange(0, 1); // <- compare and exchange of floats
+        out.at(0, 0).atomic("and", 1); // <- a bitwise and of floats in memory
       }),
-    message: "there is no compareExchange on f32",
+    message: "there is no atomic and on f32",
   },
   {
     name: "peer without a cluster",

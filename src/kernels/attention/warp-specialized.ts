@@ -335,7 +335,6 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
   const { consumers, columns, stages } = configuration;
   const { tileQ, tileK, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
   const { lift } = powersOf(form.problem);
-  const { e } = heads(form.problem, form.sizes);
   const zero = constant(dtypes.i32, 0);
   const top = place.top.add(part * consumerRows);
   const spare = spareOf(form, configuration);
@@ -350,7 +349,7 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
   const values = (step: Index, sums: Tile<"f32">, powers: Tile<Half>, isLast = false) => {
     fullV.at(slotOf(step)).wait();
     if (isLast && form.sizes.ends > 0) clearOthers(work, part, place, slotOf(step));
-    const start = accumulator(dtypes.f32, [consumerRows, e], sums);
+    const start = accumulator(dtypes.f32, [consumerRows, heads(form.problem, form.sizes).e], sums);
     const ofColumns = valuesIn(work, slotOf(step), powers.shape[1] ?? columns);
     return wgmma(start, powers, ofColumns, { accumulation: "fast" });
   };
@@ -391,7 +390,7 @@ function consumeTile(work: Work, part: number, turn: Index, place: Place, done: 
     largest: begun.rows.largest,
     sum: byProduct ? none.add(empty.sum.mul(begun.change)) : begun.rows.sum,
     powers: begun.powers(),
-    sums: zeros(dtypes.f32, [consumerRows, e]),
+    sums: zeros(dtypes.f32, [consumerRows, heads(form.problem, form.sizes).e]),
   };
   const clear = clearTiles({ ...work.rules, t: sequence.columns.count }, top, columns);
   const end = stepsInOrder(ending ?? clear, steps.sub(1), start, stepOf);
