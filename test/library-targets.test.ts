@@ -10,6 +10,7 @@ import { lower } from "../src/lower/stages.ts";
 import type { PtxModule } from "../src/ptx/module.ts";
 import { combineModules, hasPtxas } from "./ptxas.ts";
 import { assemble } from "./support/accepted-assembly.ts";
+import { takesAll } from "./support/sample.ts";
 
 const { sm_86, sm_89, sm_120a } = targets;
 
@@ -61,10 +62,14 @@ const operations: readonly (readonly [name: string, operation: Planning, sizes: 
   ["scan", library.scan({ x: f32 }), { n: 1 << 20 }],
 ];
 
-describe.each([sm_86, sm_89, sm_120a])("on $name", (target) => {
+// sm_86 and sm_89 have the same limits and differ in conversions of FP8 alone.
+describe.each(takesAll ? [sm_86, sm_89, sm_120a] : [sm_86, sm_120a])("on $name", (target) => {
   const modules: (readonly [string, PtxModule])[] = [];
+  const taken = operations.filter(
+    (_, place) => takesAll || place % 2 === Number(target === sm_120a),
+  );
 
-  test.each(operations)("the kernels of %s fit", (_, operation, sizes) => {
+  test.each(taken)("the kernels of %s fit", (_, operation, sizes) => {
     const { launches } = operation.plan(sizes, target);
     expect(launches.length).toBeGreaterThan(0);
     for (const { kernel } of launches) {
@@ -75,7 +80,7 @@ describe.each([sm_86, sm_89, sm_120a])("on $name", (target) => {
   });
 
   test.skipIf(!hasPtxas)("the assembler takes them (skipped where there is no ptxas)", () => {
-    expect(modules.length).toBeGreaterThanOrEqual(operations.length);
+    expect(modules.length).toBeGreaterThanOrEqual(taken.length);
     // It says of one kernel for sm_120a that it leaves the trade of registers out (C7506).
     expect(assemble(combineModules(modules), target.name)).not.toMatch(/error|fatal|warning/);
   });
