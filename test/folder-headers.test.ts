@@ -81,3 +81,16 @@ test("pages of folders name files that exist", () => {
     );
   expect(missing).toEqual([]);
 });
+
+test("the pages that say where what is name files and folders that exist, by whole paths", () => {
+  const named = (page: string, pattern: RegExp, base: string): readonly string[] =>
+    [...readText(page).matchAll(pattern)]
+      .map(([, path = ""]) => path)
+      .filter((path) => !existsSync(join(repositoryRoot, base, path)))
+      .map((path) => `${page} names ${base}${path}`);
+  const parts = /## The parts of src\/ptx\n([^#]*)/.exec(readText("docs/ptx.md"))?.[1] ?? "";
+  const ofPtx = [...parts.matchAll(/`([\w/-]+\.ts)`/g)].map(([, path = ""]) => path);
+  expect(ofPtx.length).toBeGreaterThan(10);
+  expect(ofPtx.filter((path) => !existsSync(join(repositoryRoot, "src/ptx", path)))).toEqual([]);
+  expect(named("docs/architecture.md", /`(src\/[\w./-]*[\w/])`/g, "")).toEqual([]);
+});
