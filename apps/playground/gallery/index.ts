@@ -170,7 +170,7 @@ export const gallery: readonly GalleryItem[] = [
     "matmul-5",
     "5. A thread that copies",
     gemm,
-    "The warp-specialised product of the examples: whoever copies waits for nobody but the barriers.",
+    "The warp-specialized product of the examples: whoever copies waits for nobody but the barriers.",
   ),
   item(
     bugs,
