@@ -138,7 +138,7 @@ export interface Mistake {
   readonly found?: string;
   /** A part of the remedy. */
   readonly remedy?: string;
-  /** Where the report points; `here` unless told. */
+  /** Where the report points; `here` by default. */
   readonly at?: Location;
   /** The notes' messages and places. */
   readonly notes?: readonly (readonly [string, Location])[];

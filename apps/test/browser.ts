@@ -19,7 +19,7 @@ const built = fileURLToPath(new URL("../dist/", import.meta.url));
 /** Milliseconds for whatever a page must come to: how long it takes on a crowded machine is not what is tested. */
 const patience = 240_000;
 
-/** How a page is asked whether it has come to something: unless told, once for every picture, which it then has to draw. */
+/** How a page is asked whether it has come to something: by default once for every picture, which it then has to draw. */
 const often = { polling: 30 };
 
 /** Serves `apps/dist/<folder>` and opens a browser. */

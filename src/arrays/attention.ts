@@ -25,7 +25,7 @@ import { vjp } from "./transforms.ts";
 export interface AttentionOptions {
   /** Whether row i sees columns 0 to i alone. */
   readonly causal?: boolean | undefined;
-  /** What products are multiplied by; 1 / √d unless told. */
+  /** What products are multiplied by; 1 / √d by default. */
   readonly scale?: number | undefined;
 }
 

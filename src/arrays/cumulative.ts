@@ -19,7 +19,7 @@ import { flatten, mapTree, rebuild } from "./tree.ts";
 
 /** Options of `cumsum` and the other running operations. */
 export interface CumulativeOptions {
-  /** The last unless told. */
+  /** The last by default. */
   readonly axis?: number | undefined;
   /** Whether it runs from the last element to the first. */
   readonly reverse?: boolean | undefined;
@@ -66,7 +66,7 @@ export const cummin = running("stablehlo.minimum");
 
 /** Options of `associativeScan`. */
 export interface AssociativeScanOptions {
-  /** The first unless told. */
+  /** The first by default. */
   readonly axis?: number | undefined;
   /** Whether it runs from the last element to the first. */
   readonly reverse?: boolean | undefined;

@@ -28,7 +28,7 @@ test("static values are compiled once as long as they are kept, and the one that
   ]);
 });
 
-test("128 kinds of arguments are kept unless told", () => {
+test("128 kinds of arguments are kept by default", () => {
   const f = jit(scaled);
   const x = array([1]);
   for (let factor = 0; factor < 129; factor++) f(x, factor);

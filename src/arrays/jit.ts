@@ -57,7 +57,7 @@ function simplified(graph: GraphRegion): GraphRegion {
   return runPasses(moduleOf(graph)).functions.get("main")?.body ?? graph;
 }
 
-/** Kinds of arguments that a function is kept compiled for unless told. */
+/** Kinds of arguments that a function is kept compiled for by default. */
 const keptKinds = 128;
 
 /** Compilations that are remembered. */

@@ -11,7 +11,7 @@ import { axisOf, iota } from "./shapes.ts";
 
 /** Options of `sort` and `argsort`. */
 export interface SortOptions {
-  /** The last unless told. */
+  /** The last by default. */
   readonly axis?: number | undefined;
   /** Whether the largest come first. */
   readonly descending?: boolean | undefined;

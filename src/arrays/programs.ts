@@ -19,7 +19,7 @@ import type { Location } from "../support/location.ts";
 import { LruCache } from "../support/lru-cache.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 
-/** Programs of compiled functions that a device keeps loaded unless told. */
+/** Programs of compiled functions that a device keeps loaded by default. */
 export const keptPrograms = 128;
 
 /** A graph to run, and the places of inputs whose memory results may take. */

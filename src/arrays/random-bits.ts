@@ -17,7 +17,7 @@ type Words = NDArray<"u32">;
 
 /** Options of `random.key`. */
 export interface KeyOptions {
-  /** JAX's default, `threefry`, unless told; or `rbg`, which draws by Philox-4x32 and is several times as fast. */
+  /** JAX's `threefry` by default; or `rbg`, which draws by Philox-4x32 and is several times as fast. */
   readonly generator?: "threefry" | "rbg" | undefined;
 }
 

@@ -40,7 +40,7 @@ export interface ConvOptions {
 
 /** Options of `nn.maxPool` and `nn.avgPool`. */
 export interface PoolOptions {
-  /** The window's own extents unless told. */
+  /** The window's own extents by default. */
   readonly strides?: PerAxis | undefined;
   /** What is added at the edges; `"valid"`, nothing, by default. */
   readonly padding?: Padding | undefined;

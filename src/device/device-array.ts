@@ -27,7 +27,7 @@ export { disposeSymbol };
 
 /** Along which axis `slice` takes elements. */
 export interface SliceOptions {
-  /** The first unless told. */
+  /** The first by default. */
   readonly axis?: number;
 }
 

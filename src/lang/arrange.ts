@@ -142,7 +142,7 @@ export function roll<D extends DTypeName>(tile: Tile<D>, by: number, options: Ax
 export interface TopKOptions {
   /** The axis; a negative one counts from the end. */
   readonly axis: number;
-  /** The greatest elements, as they are unless told, or the least, from the least on. */
+  /** The greatest elements (the default) or the least, from the least on. */
   readonly largest?: boolean;
 }
 

@@ -32,7 +32,7 @@ import { origin, useValue, wrongKind } from "./traced.ts";
 export interface CopyOptions {
   /** Where the copy arrives when it has landed; needed for a copy into shared memory. */
   readonly barrier?: Barrier;
-  /** What stands where the source overhangs its array; zeros unless told otherwise. */
+  /** What stands where the source overhangs its array; zeros by default. */
   readonly fill?: "zero" | "nan";
   /** The axis of the cluster, or the axes, along which every block receives the copy. */
   readonly multicast?: string | readonly string[];

@@ -142,7 +142,7 @@ export interface DotOptions<R extends DTypeName> {
    * 128 of k, or "fast", as the instruction sums. All other products are the same by both.
    */
   readonly accumulation?: DotAccumulation;
-  /** The format of the sums: f32, of integers i32, of f64 f64 unless told otherwise. */
+  /** The format of the sums: f32, of integers i32, of f64 f64 by default. */
   readonly dtype?: DType<R>;
 }
 

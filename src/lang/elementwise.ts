@@ -469,7 +469,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /**
-   * Converted to another dtype by the conversion table; FP8 saturates unless told otherwise. `rounding` chooses the way
+   * Converted to another dtype by the conversion table; FP8 saturates by default. `rounding` chooses the way
    * to round and `overflow` what becomes of numbers that are beyond the dtype, where the conversion has the choice.
    */
   cast<E extends DTypeName>(dtype: DType<E>, options: ConversionOptions = {}): DataOf<K, E> {

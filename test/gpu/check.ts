@@ -4,7 +4,7 @@ import { TilewrightError } from "../../src/support/diagnostics.ts";
 
 export interface Check {
   readonly name: string;
-  /** Roughly how long it takes beside others; 1 unless told. */
+  /** Roughly how long it takes beside others; 1 by default. */
   readonly work?: number;
   readonly run: (device: Device) => Promise<string | void>;
 }

@@ -8,7 +8,7 @@ export interface OpCase {
   readonly text: string;
   /** Whether its derivatives are checked; where not, why. */
   readonly derivative: true | string;
-  /** Where arguments are drawn from for its derivatives; 0.2 to 0.9 unless told. */
+  /** Where arguments are drawn from for its derivatives; 0.2 to 0.9 by default. */
   readonly range?: readonly [number, number];
 }
 

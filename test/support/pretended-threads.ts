@@ -3,7 +3,7 @@
  * gets an equal part of the clusters. What is shared is shared, so that all that can go wrong with memory can; and the order
  * is the test's:
  *
- *   last thread first, all in one turn       unless told: whatever depends on the order shows
+ *   last thread first, all in one turn       by default: whatever depends on the order shows
  *   in random order, some turns apart        by a generator: the host does something in between
  */
 import { control } from "../../src/emulator/host-workers/job.ts";

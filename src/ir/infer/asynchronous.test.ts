@@ -34,7 +34,7 @@ const index = scalar(i32);
 const global = ref("gmem", f32, 64, 64);
 const shared = ref("smem", f32, 64, 64);
 
-/** A copy of a 64 by 64 window, into shared memory unless told. */
+/** A copy of a 64 by 64 window, into shared memory by default. */
 function copy(
   operands: Partial<OpOperands<"copy_async">>,
   attributes: Partial<OpAttributes<"copy_async">> = {},

@@ -42,7 +42,7 @@ export interface TopKSpec<X extends DTypeName, P extends TensorSpecs> {
   readonly k: number;
   /** The last by default. */
   readonly axis?: number;
-  /** Whether the greatest are wanted, as they are unless told, or the least. */
+  /** Whether the greatest are wanted (the default) or the least. */
   readonly largest?: boolean;
   /** Arrays of x's shape, by rows, of which the same elements are taken: `weights` gives `topWeights`. */
   readonly payloads?: P;

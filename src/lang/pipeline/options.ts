@@ -25,7 +25,7 @@ export interface InputOptions<A, D extends DTypeName = DTypeName> {
   readonly lookahead?: number;
   /** After how many more steps a block may be overwritten; as the pipeline says unless given. */
   readonly delay?: number;
-  /** What stands where the window overhangs its array; zeros unless told otherwise. */
+  /** What stands where the window overhangs its array; zeros by default. */
   readonly fill?: "zero" | "nan";
   /** Tells the L2 cache to drop what is copied first, or last. */
   readonly evict?: CopyOptions["evict"];

@@ -53,7 +53,7 @@ export interface SharedSums {
   /** How far their numbers are apart, and the greatest of them. */
   readonly apart: Integer | number;
   readonly last: Integer;
-  /** Whether the sums are of both halves, of which the block after the starter has begun the other one; never unless told. */
+  /** Whether the sums are of both halves, of which the block after the starter has begun the other one; not by default. */
   readonly isOfBoth?: Scalar<"bool"> | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface Deal {
   readonly workers: Integer;
   readonly tiles: Integer;
   readonly steps: Integer;
-  /** Parts that a tile is cut into at most; as many as there are processors for unless told. */
+  /** Parts that a tile is cut into at most; as many as there are processors for by default. */
   readonly mostParts?: number;
   /** Whether parts of a tile may be of half of its columns. */
   readonly halves?: boolean;
@@ -222,7 +222,7 @@ export interface Handing {
   readonly sums: Ref;
   /** [blocks, threads] */
   readonly flags: Semaphore;
-  /** In how many parts along their first axis sums of others are added, one after the other, so that lanes need not hold all of both; 1 unless told. */
+  /** In how many parts along their first axis sums of others are added, one after the other, so that lanes need not hold all of both; 1 by default. */
   readonly pieces?: number;
 }
 
@@ -230,7 +230,7 @@ export interface Handing {
 export interface Holder {
   readonly worker: Integer;
   readonly part: Integer | number;
-  /** Whether anybody asks for what it has summed; so unless told. */
+  /** Whether anybody asks for what it has summed; so by default. */
   readonly needed?: Scalar<"bool"> | undefined;
 }
 

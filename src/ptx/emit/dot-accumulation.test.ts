@@ -151,7 +151,7 @@ function inputsOf([a, b]: readonly [DType, DType], [m, n, k]: Shape): Inputs {
 
 describe.each(formats)("dot of $name by $name", (...pair) => {
   test.each(["sm_80", "sm_90a"] as const)(
-    "promoted, unless told otherwise, by mma.sync: bit for bit, on %s",
+    "promoted, the default, by mma.sync: bit for bit, on %s",
     async (target) => {
       for (const shape of [
         [16, 8, 16],

@@ -126,7 +126,7 @@ function toFloat(
   return Math.sign(result) * (inward[rounding] ? most : bound);
 }
 
-/** The formats of 8 bits and fewer saturate unless told otherwise. */
+/** The formats of 8 bits and fewer saturate by default. */
 function keepsInfinity(name: FloatName): boolean {
   return name === "f64" || name === "f32" || name === "tf32" || name === "f16" || name === "bf16";
 }

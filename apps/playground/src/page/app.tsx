@@ -18,7 +18,7 @@ import { Toolbar } from "./toolbar.tsx";
 import { useRun } from "./use-run.ts";
 import type { Theme } from "./toolbar.tsx";
 
-/** Seconds that a program may run unless told otherwise. */
+/** Seconds that a program may run by default. */
 const usualLimit = 30;
 
 /** A kernel that begins before this line is seen without scrolling. */
