@@ -3,6 +3,7 @@
  *
  *   docs/diagnostics.md  ◀── the registry of codes in src/support/diagnostic-codes
  *   docs/operations.md   ◀── the op table in src/ir/ops
+ *   docs/language-features.md  ◀── the rows in test/features
  *   docs/stablehlo-operations.md  ◀── the table of graph ops and the rules of the evaluator
  *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
  *   docs/images/timelines  ◀── the launches listed in timeline-drawings.ts
@@ -11,6 +12,7 @@ import { renderGraphReference } from "../src/graph/reference.ts";
 import { renderOperationReference } from "../src/ir/reference.ts";
 import { codes } from "../src/support/diagnostic-codes/index.ts";
 import type { CodeEntry } from "../src/support/diagnostic-codes/entry.ts";
+import { renderFeatures } from "../test/features/page.ts";
 import { drawLayouts } from "./layout-drawings.ts";
 import { formatPage } from "./results-section.ts";
 import { drawTimelines } from "./timeline-drawings.ts";
@@ -80,6 +82,7 @@ export async function generateDocs(): Promise<readonly { path: string; text: str
   const pages = [
     { path: "docs/diagnostics.md", text: renderDiagnostics() },
     { path: "docs/operations.md", text: renderOperationReference() },
+    { path: "docs/language-features.md", text: renderFeatures() },
     { path: "docs/stablehlo-operations.md", text: renderGraphReference() },
   ];
   const formatted = await Promise.all(

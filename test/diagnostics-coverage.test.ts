@@ -19,11 +19,12 @@ const thrown = quotedCodes(
   sources.filter((file) => !file.startsWith("src/support/diagnostic-codes/")),
 );
 
-/** Tests, and the tables of mistakes that one of them runs. */
+/** Tests, and the tables that one of them runs. */
 const tested = quotedCodes([
   ...listFiles("src", /\.test\.ts$/),
   ...listFiles("test", /\.test\.ts$/),
   ...listFiles("test/mistakes", /\.ts$/),
+  ...listFiles("test/features", /\.ts$/),
 ]);
 
 test("no code is registered twice", () => {

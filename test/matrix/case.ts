@@ -62,7 +62,7 @@ export async function runCase(device: Device, one: MatrixCase): Promise<Outcome>
 }
 
 /** Runs the kernel on outputs that hold a pattern, so that what is not written shows. */
-async function runOn(
+export async function runOn(
   device: Device,
   definition: KernelDefinition,
   inputs: Arrays,

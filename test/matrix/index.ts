@@ -3,6 +3,7 @@
  *
  *   cast f32 to bf16, [3, 40]      a kernel, its inputs, and what float64 says of its results
  */
+import { featureCases } from "../features/index.ts";
 import { arrangingCases } from "./arranging.ts";
 import type { MatrixCase } from "./case.ts";
 import { clusterProductCases } from "./cluster-products.ts";
@@ -41,5 +42,6 @@ export function matrixCases(): readonly MatrixCase[] {
     ...smallCopyCases(),
     ...clusterProductCases(),
     ...sparseProductCases(),
+    ...featureCases(),
   ];
 }

@@ -1,0 +1,34 @@
+/** Every feature that has a row, by the files that hold them. */
+import type { MatrixCase } from "../matrix/case.ts";
+import { exact } from "../matrix/case.ts";
+import { conversionFeatures } from "./conversions.ts";
+import type { Feature, FeatureCase } from "./feature.ts";
+
+export const features: readonly Feature[] = [...conversionFeatures];
+
+export function casesOf({ cases }: Feature): readonly FeatureCase[] {
+  return typeof cases === "function" ? cases() : [];
+}
+
+/** The kernels of the table for the device suite, which holds a device against the simulator. */
+export function featureCases(): readonly MatrixCase[] {
+  return features.flatMap((feature) =>
+    casesOf(feature).map(({ name, kernel, inputs, expected, within }) => ({
+      name: `${feature.name}: ${name}`,
+      prepare: () => ({
+        definition: kernel(),
+        inputs,
+        tolerance:
+          within === undefined
+            ? exact
+            : {
+                kind: "reference",
+                of: (output, index) => ({
+                  value: Number(expected[output]?.[index] ?? NaN),
+                  bound: within,
+                }),
+              },
+      }),
+    })),
+  );
+}
