@@ -139,6 +139,7 @@ export type {
   BlockMap,
   CarryingLoop,
   CarryingPipeline,
+  ClusterSpec,
   Combine,
   Combined,
   CopyOptions,

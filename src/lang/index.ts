@@ -96,6 +96,7 @@ export { cdiv, dim, processors } from "./sizes.ts";
 export type { LaunchSize, SizeArithmetic } from "./sizes.ts";
 export type {
   TensorSpecs,
+  ClusterSpec,
   GridSpec,
   Empty,
   InputSpecs,

@@ -30,6 +30,7 @@ import type {
   TensorSpecs,
   BodyArgument,
   CheckedSpec,
+  ClusterSpec,
   Empty,
   GridSpec,
   InputSpecs,
@@ -106,9 +107,12 @@ export function kernel<
   const Outputs extends TensorSpecs = Empty,
   const Inouts extends TensorSpecs = Empty,
   const Scratch extends ScratchSpecs = Empty,
+  const Cluster extends ClusterSpec = Empty,
 >(
-  spec: KernelSpec<Grid, Threads, Inputs, Outputs, Inouts, Scratch>,
-  body: (argument: BodyArgument<Grid, Threads, Inputs, Outputs, Inouts, Scratch>) => unknown,
+  spec: KernelSpec<Grid, Threads, Inputs, Outputs, Inouts, Scratch, Cluster>,
+  body: (
+    argument: BodyArgument<Grid, Threads, Inputs, Outputs, Inouts, Scratch, Cluster>,
+  ) => unknown,
 ): KernelDefinition<Inputs, Outputs, Inouts> {
   const location = captureLocation();
   const checked = checkSpec(spec, location);
@@ -165,8 +169,8 @@ function traceKernel(
   body: (argument: { readonly [name: string]: unknown }) => unknown,
   location: Location,
 ): Kernel {
-  const { name, grid, threads, warps, resident, dimensions } = checked;
-  const trace = new Trace(name, { grid, threads, warps, dimensions });
+  const { name, threads, warps, resident } = checked;
+  const trace = new Trace(name, checked);
   const parameters = parametersOf(checked);
   const types = parameters.map(({ spec }) => parameterType(spec));
   const label = `the body of kernel ${name}`;
@@ -178,6 +182,8 @@ function traceKernel(
     }),
   );
   trace.requireUsedConditions();
+  // Tiles may have given it a grid.
+  const { grid, dimensions } = trace.context;
   return Object.freeze({
     name,
     grid: Object.freeze([...grid]),

@@ -116,10 +116,16 @@ const specifications: readonly Mistake[] = [
     remedy: "use `cdiv(size, block)`",
   },
   {
-    name: "cluster along no axis",
+    name: "cluster of its own without blocks",
     code: "TW1024",
-    make: () => kernel({ name: "k", grid: { i: 4 }, cluster: wrong({ j: 2 }) }, () => 0), // <- here
-    message: "the cluster names j, which is not an axis of the grid",
+    make: () => kernel({ name: "k", grid: { i: 4 }, cluster: { c: 0.5 } }, () => 0), // <- here
+    message: "a cluster cannot have 0.5 blocks along c",
+  },
+  {
+    name: "cluster axis with the name of a thread",
+    code: "TW1021",
+    make: () => kernel({ name: "k", cluster: { c: 2 }, threads: ["c", "d"] }, () => 0), // <- here
+    message: "c names both a cluster axis and a program thread",
   },
   {
     name: "cluster that does not divide the grid",

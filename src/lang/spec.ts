@@ -25,6 +25,10 @@ import { describe } from "./traced.ts";
 export interface GridSpec {
   readonly [axis: string]: Size;
 }
+/** Axes of a cluster by name, with its number of blocks along each. */
+export interface ClusterSpec {
+  readonly [axis: string]: number;
+}
 /** Arrays and scalars by name, as a kernel's `inputs` are declared. */
 export interface InputSpecs {
   readonly [name: string]: TensorSpec | ScalarSpec;
@@ -49,13 +53,17 @@ export interface KernelSpec<
   Outputs extends TensorSpecs = TensorSpecs,
   Inouts extends TensorSpecs = TensorSpecs,
   Scratch extends ScratchSpecs = ScratchSpecs,
+  Cluster extends ClusterSpec = ClusterSpec,
 > {
   /** The kernel's name, in messages, profiles and PTX. */
   readonly name: string;
   /** Number of blocks along each named axis, the last axis fastest; one block without it. */
   readonly grid?: Grid;
-  /** Blocks of a cluster along some of the grid's axes. */
-  readonly cluster?: { readonly [A in keyof Grid]?: number };
+  /**
+   * Blocks of a cluster along each named axis. An axis of the grid is divided into clusters; any other name is an axis of the
+   * cluster alone, along which every place of the grid has so many blocks.
+   */
+  readonly cluster?: Cluster;
   /** Names of the program threads of a block; one, `main`, without it. */
   readonly threads?: Threads;
   /**
@@ -89,7 +97,8 @@ export type BodyArgument<
   Outputs extends TensorSpecs,
   Inouts extends TensorSpecs,
   Scratch extends ScratchSpecs,
-> = { readonly [A in keyof Grid]: Scalar<"i32"> } & {
+  Cluster extends ClusterSpec = Empty,
+> = { readonly [A in keyof Grid | keyof Cluster]: Scalar<"i32"> } & {
   readonly [T in Threads[number]]: (body: () => void) => void;
 } & { readonly [N in keyof Inputs]: Argument<Inputs[N]> } & {
   readonly [N in keyof Outputs]: Argument<Outputs[N]>;
@@ -112,6 +121,8 @@ export interface Signature<
 export interface CheckedSpec {
   readonly name: string;
   readonly grid: readonly GridAxis[];
+  /** The axes of the cluster that are none of the grid; they stand behind the grid's. */
+  readonly clusterAxes: readonly string[];
   readonly threads: readonly string[];
   readonly warps: number;
   readonly resident: number | undefined;
@@ -172,6 +183,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
   return {
     name,
     grid,
+    clusterAxes: Object.keys(cluster).filter((axis) => !Object.hasOwn(axes, axis)),
     threads: threads ?? ["main"],
     warps,
     resident,
@@ -202,23 +214,34 @@ function checkGrid(
       });
     }
   }
-  for (const [axis, count] of Object.entries(cluster)) checkCluster(grid, axis, count, location);
-  return Object.entries(grid).map(([axis, extent]) =>
-    Object.freeze({ name: axis, extent, cluster: cluster[axis] ?? 1 }),
-  );
+  const axes = Object.entries(grid).map(([axis, extent]) => {
+    const blocks = Object.hasOwn(cluster, axis) ? cluster[axis] : 1;
+    return Object.freeze({
+      name: axis,
+      extent,
+      cluster: clusterOf(axis, blocks, extent, location),
+    });
+  });
+  const own = Object.entries(cluster).filter(([axis]) => !Object.hasOwn(grid, axis));
+  for (const [axis] of own) register.claim("a cluster axis", axis, location);
+  // Blocks along an axis of the cluster alone are one cluster.
+  const alone = own.map(([axis, count]) => {
+    const blocks = clusterOf(axis, count, undefined, location);
+    return Object.freeze({ name: axis, extent: blocks, cluster: blocks });
+  });
+  return [...axes, ...alone];
 }
 
-function checkCluster(grid: GridSpec, axis: string, count: unknown, location: Location): void {
+/** The blocks of a cluster along an axis, of which the grid has `extent`, if any. */
+function clusterOf(
+  axis: string,
+  count: unknown,
+  extent: Size | undefined,
+  location: Location,
+): number {
   const refuse = (message: string, expected: string, found: string): never => {
     throw new TilewrightError({ code: "TW1024", message, location, expected, found });
   };
-  const extent = grid[axis];
-  if (extent === undefined)
-    return refuse(
-      `the cluster names ${axis}, which is not an axis of the grid`,
-      `one of ${Object.keys(grid).join(", ") || "no axes"}`,
-      axis,
-    );
   if (!isPositiveInteger(count))
     return refuse(
       `a cluster cannot have ${describe(count)} blocks along ${axis}`,
@@ -226,11 +249,12 @@ function checkCluster(grid: GridSpec, axis: string, count: unknown, location: Lo
       describe(count),
     );
   if (typeof extent === "number" && extent % count !== 0)
-    refuse(
+    return refuse(
       `clusters of ${count} blocks do not divide the ${extent} blocks along ${axis}`,
       `a divisor of ${extent}`,
       String(count),
     );
+  return count;
 }
 
 function checkWarps(warps: unknown, location: Location): void {

@@ -208,7 +208,7 @@ export function launchNextKernel(): void {
   emit("grid_dependency", {}, { action: "launch" }, captureLocation());
 }
 
-/** The block's position in its cluster along a grid axis. */
+/** The block's position in its cluster along an axis of the grid, or of the cluster alone. */
 export function clusterRank(axis: string): Scalar<"i32"> {
   return new Scalar(emitOrigin("cluster_rank", {}, { axis }, captureLocation()));
 }

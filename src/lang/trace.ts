@@ -14,9 +14,11 @@ import { i32 } from "../formats/dtype.ts";
 import { Builder } from "../ir/builder.ts";
 import type { InferContext } from "../ir/infer/index.ts";
 import { noSlots, nothing } from "../ir/make-op.ts";
-import type { AnyOp, Region, Value } from "../ir/node.ts";
+import type { AnyOp, GridAxis, Region, Value } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ir/ops.ts";
+import { dimensionsOf } from "../ir/size.ts";
+import type { Dimension } from "../ir/size.ts";
 import type { Type } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
@@ -49,8 +51,17 @@ interface PendingCondition {
   readonly made: string;
 }
 
+/** What a kernel's specification says that its body may depend on. */
+export interface TracedSpec extends InferContext {
+  /** The axes of the cluster that are none of the grid. */
+  readonly clusterAxes: readonly string[];
+  /** Blocks that a multiprocessor is to hold at once. */
+  readonly resident: number | undefined;
+}
+
 export class Trace {
   readonly kernelName: string;
+  readonly spec: TracedSpec;
   /** What ops may ask of the kernel: its grid, its program threads. */
   readonly context: InferContext;
   /** The program thread whose code is being traced; undefined where all of them run it. */
@@ -60,14 +71,27 @@ export class Trace {
   /** Where the warps split up whose code is being traced. */
   warps: Location | undefined = undefined;
   readonly #builder: Builder;
+  readonly #grid: GridAxis[];
+  readonly #dimensions: Dimension[];
   readonly #scopes: Scope[] = [];
   readonly #conditions = new Map<Value, PendingCondition>();
 
-  constructor(kernelName: string, context: InferContext) {
+  constructor(kernelName: string, spec: TracedSpec) {
+    const { threads, warps } = spec;
     this.kernelName = kernelName;
-    this.context = context;
-    this.runners = context.threads.length;
-    this.#builder = new Builder(context);
+    this.spec = spec;
+    this.#grid = [...spec.grid];
+    this.#dimensions = [...spec.dimensions];
+    this.context = { grid: this.#grid, dimensions: this.#dimensions, threads, warps };
+    this.runners = threads.length;
+    this.#builder = new Builder(this.context);
+  }
+
+  /** Gives a kernel whose specification names no grid an axis, before those of its cluster. */
+  addGridAxis(axis: GridAxis): void {
+    this.#grid.unshift(axis);
+    const known = new Set(this.#dimensions.map(({ name }) => name));
+    this.#dimensions.push(...dimensionsOf(axis.extent).filter(({ name }) => !known.has(name)));
   }
 
   get scope(): Scope {

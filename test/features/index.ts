@@ -3,8 +3,9 @@ import type { MatrixCase } from "../matrix/case.ts";
 import { exact } from "../matrix/case.ts";
 import { conversionFeatures } from "./conversions.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
+import { pipelineFeatures } from "./pipelines.ts";
 
-export const features: readonly Feature[] = [...conversionFeatures];
+export const features: readonly Feature[] = [...conversionFeatures, ...pipelineFeatures];
 
 export function casesOf({ cases }: Feature): readonly FeatureCase[] {
   return typeof cases === "function" ? cases() : [];

@@ -56,13 +56,11 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     message: "the grid cannot have 0 blocks along i",
   },
   {
-    name: "cluster along an unknown axis",
-    code: "TW1024",
-    make: () =>
-      // @ts-expect-error the grid has no axis j
-      kernel({ name: "lost", grid: { i: 4 }, cluster: { j: 2 } }, nothing), // <- cluster along an unknown axis
-    message: "the cluster names j, which is not an axis of the grid",
-    expected: "one of i",
+    name: "cluster axis and thread of one name",
+    code: "TW1021",
+    make: () => kernel({ name: "lost", cluster: { c: 2 }, threads: ["c"] }, nothing), // <- cluster axis and thread of one name
+    message: "c names both a cluster axis and a program thread",
+    expected: "a name for each thing",
   },
   {
     name: "cluster that leaves blocks over",

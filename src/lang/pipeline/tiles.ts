@@ -1,6 +1,6 @@
 /**
- * Persistent work: a tile scheduler for persistent kernels, whose grid has a block for each multiprocessor. A block takes
- * tile after tile:
+ * Persistent work: a tile scheduler for persistent kernels, whose grid has a block for each multiprocessor: as the kernel says, or
+ * given here where it names no grid. A block takes tile after tile:
  *
  *   tiles 0 … 6 for 3 blocks         block 0: 0, 3, 6     block 1: 1, 4     block 2: 2, 5
  *
@@ -22,7 +22,7 @@
  */
 import { i32 } from "../../formats/dtype.ts";
 import type { GridAxis } from "../../ir/node.ts";
-import { multiplySizes } from "../../ir/size.ts";
+import { ceilDivSize, multiplySizes, processors } from "../../ir/size.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -36,6 +36,7 @@ import { Scalar } from "../elementwise.ts";
 import { isPositiveInteger } from "../sizes.ts";
 import { gridSize, Semaphore } from "../sync.ts";
 import { activeTrace, emitOrigin } from "../trace.ts";
+import type { Trace } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
 import { countedTiles, Once } from "./dynamic-tile-counter.ts";
@@ -47,7 +48,7 @@ import type { Axes, AxesOf, StepGrid } from "./step-grid.ts";
 
 /** Options of `tiles`. */
 export interface TileOptions {
-  /** The axis of the kernel's grid whose blocks share the tiles; may be left out where there is only one. */
+  /** The axis of the kernel's grid whose blocks share the tiles; may be left out where there is only one, or none. */
   readonly along?: string;
   /** How tiles are numbered; "plain" unless given. */
   readonly order?: "plain" | "snake" | "grouped";
@@ -309,8 +310,7 @@ export function tiles<const G extends StepGrid>(
         ),
   );
   requireOrder(options, extents.length, location);
-  const axes = trace.context.grid.map(({ name }) => name);
-  const axis = dealingAxis(options.along, axes, location);
+  const axis = dealingAxis(options.along, trace, location);
   const {
     order = "plain",
     groupSize: group = 8,
@@ -400,15 +400,33 @@ function requireLoneBlocks(deed: string, grid: readonly GridAxis[], location: Lo
     );
 }
 
-function dealingAxis(along: unknown, axes: readonly string[], location: Location): string {
-  const [only, ...others] = axes;
+/** The axis whose blocks share the tiles; a kernel without a grid gets one, of as many blocks as the device holds at once. */
+function dealingAxis(along: unknown, trace: Trace, location: Location): string {
+  const { clusterAxes, resident = 1 } = trace.spec;
+  const axes = trace.context.grid.map(({ name }) => name);
+  // Blocks along an axis of the cluster alone work on a tile together.
+  const [only, ...others] = axes.filter((axis) => !clusterAxes.includes(axis));
+  if (along === undefined && only === undefined) return addPersistentAxis(trace, axes, resident);
   if (along === undefined && only !== undefined && others.length === 0) return only;
   if (typeof along === "string" && axes.includes(along)) return along;
   throw new TilewrightError({
     code: "TW1110",
     message: "tiles are dealt along no axis of the grid",
     location,
-    expected: axes.length === 0 ? "a kernel with a grid" : `along: one of ${axes.join(", ")}`,
+    expected:
+      axes.length === 0
+        ? "no `along` in a kernel without a grid"
+        : `along: one of ${axes.join(", ")}`,
     found: along === undefined ? "nothing" : typeof along === "string" ? along : describe(along),
   });
+}
+
+/** An axis of as many clusters, or blocks, as multiprocessors hold at once. */
+function addPersistentAxis(trace: Trace, taken: readonly string[], resident: number): string {
+  let name = "worker";
+  while (taken.includes(name)) name += "_";
+  const blocks = multiplySizes(processors, resident);
+  const inCluster = trace.context.grid.reduce((product, { cluster }) => product * cluster, 1);
+  trace.addGridAxis(Object.freeze({ name, extent: ceilDivSize(blocks, inCluster), cluster: 1 }));
+  return name;
 }

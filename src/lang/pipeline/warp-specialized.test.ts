@@ -246,6 +246,15 @@ const mistakes: readonly Mistake[] = [
     expected: "along: one of worker, half",
   },
   {
+    name: "tiles along an axis of a kernel without a grid",
+    code: "TW1110",
+    make: () =>
+      kernel({ name: "free" }, () => {
+        tiles({ i: 4 }, { along: "worker" }); // <- here
+      }),
+    expected: "no `along` in a kernel without a grid",
+  },
+  {
     name: "snake along one axis",
     code: "TW1110",
     make: () =>

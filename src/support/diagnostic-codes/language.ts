@@ -167,9 +167,10 @@ export const languageCodes = registerCodes({
   TW1024: {
     title: "impossible cluster",
     cause:
-      "A cluster is a number of blocks along some of the grid's axes that divides each of them.",
+      "A cluster has a positive whole number of blocks along each of its axes; along an axis of the grid it divides the grid's blocks.",
     example: "kernel({ grid: { i: 7 }, cluster: { i: 2 } }, …)",
-    remedy: "name axes of the grid, with divisors of their extents",
+    remedy:
+      "give divisors of the extents of the grid, or name an axis of the cluster alone, along which each place of the grid has so many blocks",
   },
   TW1025: {
     title: "impossible number of program threads",

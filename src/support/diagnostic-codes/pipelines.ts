@@ -76,7 +76,7 @@ export const pipelineCodes = registerCodes({
   TW1110: {
     title: "tiles that cannot be dealt",
     cause:
-      "Tiles are dealt to the blocks along one axis of the kernel's grid; orders other than plain number the tiles of two axes.",
+      "Tiles are dealt to the blocks along one axis of the kernel's grid, or of the one that a kernel without a grid gets for them; orders other than plain number the tiles of two axes.",
     example: 'tiles({ i: 8 }, { order: "snake" })',
     remedy: "name an axis of the grid with `along`, and give tiles two axes or the plain order",
   },

@@ -1,0 +1,138 @@
+/** Clusters, persistent tiles and pipelines. */
+import { barrier, clusterSync, copyAsync, dim, f32, kernel, smem, tensor } from "tilewright";
+import { tiles, when } from "tilewright";
+import type { KernelDefinition } from "tilewright";
+import { fromNumbers } from "../../src/formats/hostarray.ts";
+import type { Feature } from "./feature.ts";
+
+const [rows, columns] = [6, 64];
+const numbers = Array.from({ length: rows * columns }, (_, index) => (index % 61) - 30);
+const x = fromNumbers(f32, [rows, columns], numbers);
+const arrays = {
+  inputs: { x: tensor(f32, [rows, columns]) },
+  outputs: { out: tensor(f32, [rows, 2, columns]) },
+};
+
+/** Two of each row, of which `of` makes the elements. */
+function twoOfEach(of: (value: number, part: number) => number): readonly number[] {
+  return Array.from({ length: rows * 2 * columns }, (_, index) => {
+    const row = Math.floor(index / (2 * columns));
+    const value = numbers[row * columns + (index % columns)] ?? NaN;
+    return of(value, Math.floor(index / columns) % 2);
+  });
+}
+
+/** What the other block of a cluster of its own holds. */
+function exchanged(): KernelDefinition {
+  return kernel(
+    {
+      name: "exchanged",
+      grid: { row: rows },
+      cluster: { part: 2 },
+      ...arrays,
+      scratch: { buffer: smem(f32, [columns]) },
+    },
+    ({ row, part, x: from, out, buffer }) => {
+      buffer.store(from.at(row).load().add(part.cast(f32)));
+      clusterSync();
+      out.at(row, part).store(buffer.peer(part.xor(1)).load());
+      clusterSync();
+    },
+  );
+}
+
+/** Clusters of two rows of the grid with two blocks each; a row is copied once for both of its blocks. */
+function multicast(): KernelDefinition {
+  return kernel(
+    {
+      name: "multicast_own_axis",
+      grid: { row: rows },
+      cluster: { row: 2, part: 2 },
+      ...arrays,
+      scratch: { buffer: smem(f32, [columns]), landed: barrier() },
+    },
+    ({ row, part, x: from, out, buffer, landed }) => {
+      when(part.eq(0), () => {
+        copyAsync(from.at(row), buffer, { barrier: landed, multicast: "part" });
+      });
+      landed.wait();
+      out.at(row, part).store(buffer.load().mul(part.add(1).cast(f32)));
+    },
+  );
+}
+
+const short = 16;
+
+/** Rows by persistent blocks of a kernel that names no grid; halves of them by the blocks of a cluster. */
+function persistent(inCluster: boolean): KernelDefinition {
+  const count = dim("count");
+  const doubled = {
+    name: "persistent_rows",
+    inputs: { x: tensor(f32, [count, 2, short]) },
+    outputs: { out: tensor(f32, [count, 2, short]) },
+  };
+  if (!inCluster)
+    return kernel(doubled, ({ x: from, out }) => {
+      tiles({ row: count, half: 2 }, { order: "snake" }).each(({ row, half }) => {
+        out.at(row, half).store(from.at(row, half).load().mul(2));
+      });
+    });
+  return kernel({ ...doubled, cluster: { half: 2 } }, ({ half, x: from, out }) => {
+    tiles({ row: count }).each(({ row }) => {
+      out.at(row, half).store(from.at(row, half).load().mul(2));
+    });
+  });
+}
+
+const many = Array.from({ length: 140 * 2 * short }, (_, index) => (index % 97) - 48);
+
+export const pipelineFeatures: readonly Feature[] = [
+  {
+    name: "Axes of a cluster that are none of the grid",
+    written: ["cluster: { part: 2 }", "sum.peer(part.xor(1))"],
+    page: "language.md#clusters",
+    cases: () => [
+      {
+        name: "blocks that read each other's memory",
+        kernel: exchanged,
+        inputs: { x },
+        expected: { out: twoOfEach((value, part) => value + 1 - part) },
+      },
+      {
+        name: "a copy for all blocks along it, beside clusters along the grid",
+        kernel: multicast,
+        inputs: { x },
+        expected: { out: twoOfEach((value, part) => value * (part + 1)) },
+      },
+    ],
+    refused: [
+      { code: "TW1024", by: () => kernel({ name: "none", cluster: { part: 0 } }, () => undefined) },
+      {
+        code: "TW1021",
+        by: () =>
+          kernel({ name: "same", cluster: { part: 2 }, threads: ["part"] }, () => undefined),
+      },
+    ],
+  },
+  {
+    name: "Tiles of a kernel without a grid",
+    written: ["tiles({ row: rows }).each("],
+    page: "pipelines.md#tiles-without-a-grid",
+    cases: () =>
+      [false, true].map((inCluster) => ({
+        name: inCluster ? "in clusters" : "of two axes",
+        kernel: () => persistent(inCluster),
+        inputs: { x: fromNumbers(f32, [140, 2, short], many) },
+        expected: { out: many.map((value) => value * 2) },
+      })),
+    refused: [
+      {
+        code: "TW1110",
+        by: () =>
+          kernel({ name: "along", outputs: { out: tensor(f32, [4]) } }, () => {
+            tiles({ row: 4 }, { along: "row" });
+          }),
+      },
+    ],
+  },
+];
