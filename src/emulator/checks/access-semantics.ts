@@ -1,6 +1,6 @@
 /** What the words of an opcode promise about its access: whether it is strong, acquires or releases, and how far it reaches. */
-import { scopeOf } from "./scopes.ts";
-import type { Scope } from "./scopes.ts";
+import { scopeOf } from "../../happens-before/memory-scopes.ts";
+import type { Scope } from "../../happens-before/memory-scopes.ts";
 
 export interface AccessSemantics {
   /** Whether it may meet others of its kind without an order between them. */

@@ -12,8 +12,8 @@
  */
 import { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Timeline } from "../../happens-before/knowledge.ts";
-import { everything, joined, nothing, scoped } from "./scopes.ts";
-import type { Scope, Scoped } from "./scopes.ts";
+import { everything, joined, nothing, scoped } from "../../happens-before/memory-scopes.ts";
+import type { Scope, Scoped } from "../../happens-before/memory-scopes.ts";
 
 /** What warps hand on where they meet, beside what they know. */
 export interface Handed {

@@ -5,11 +5,11 @@
  *   warp 0   st.global [data]          fence        st.relaxed [flag]   publishes what it knew at the fence
  *   warp 1   ld.relaxed [flag]         fence        ld.global [data]    knows from its fence on
  *
- * `.release` and `.acquire` are such a fence and the access in one. How far each reaches is in `scopes.ts`.
+ * `.release` and `.acquire` are such a fence and the access in one. How far each reaches is in `../../happens-before/memory-scopes.ts`.
  */
 import type { BlockState, WarpState } from "../machine/warp.ts";
-import { nothing, scoped, Told } from "./scopes.ts";
-import type { Scope } from "./scopes.ts";
+import { nothing, scoped, Told } from "../../happens-before/memory-scopes.ts";
+import type { Scope } from "../../happens-before/memory-scopes.ts";
 import type { AccessSemantics } from "./access-semantics.ts";
 
 export class MemoryOrder {

@@ -1,6 +1,7 @@
 /** Shadow memory of every place that warps share: blocks' shared memory, and the heap page by page. */
 import { ShadowMemory } from "../../happens-before/shadow.ts";
 import type { Conflict, ShadowCursor, TrackedAccess } from "../../happens-before/shadow.ts";
+import type { ScopedBlock } from "../../happens-before/memory-scopes.ts";
 import type { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Instruction } from "../../ptx/module.ts";
 import type { Location } from "../../support/location.ts";
@@ -10,7 +11,7 @@ import type { Marks } from "../host-workers/touched-bytes.ts";
 /** An access as reports name it. */
 export interface MemoryAccess extends TrackedAccess {
   /** The block of a strong access, whose scope decides whom it may meet. */
-  readonly from?: BlockView | undefined;
+  readonly from?: ScopedBlock | undefined;
   mayMeet?(other: MemoryAccess): boolean;
   readonly op: Instruction;
   readonly location: Location;

@@ -14,7 +14,7 @@ import type { Program, Site } from "../program/program.ts";
 import { globalBase } from "../addresses.ts";
 import { deviceHeap } from "../program/implicit-memory.ts";
 import { Checker } from "../checks/checker.ts";
-import type { Scope } from "../checks/scopes.ts";
+import type { Scope } from "../../happens-before/memory-scopes.ts";
 import type { Marks } from "../host-workers/touched-bytes.ts";
 import { ClusterState } from "./cluster.ts";
 import { arraysOf } from "./launch-arrays.ts";

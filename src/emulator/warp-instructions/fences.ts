@@ -3,7 +3,7 @@
  * it, or on which of its accesses asynchronous operations may rely.
  */
 import { mapOrderOf } from "../checks/tensor-map-order.ts";
-import { scopeOf } from "../checks/scopes.ts";
+import { scopeOf } from "../../happens-before/memory-scopes.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { tensorMapBytes } from "../tensor-map-fields.ts";
 import { eachLane } from "../program/lanes.ts";

@@ -6,8 +6,12 @@
  *   fence.acq_rel.gpu;  st.relaxed.gpu [flag]      tells everyone
  *   ld.acquire.cta      [flag]                     asks what warps of its own block told
  */
-import { Knowledge } from "../../happens-before/knowledge.ts";
-import type { BlockView } from "../collective.ts";
+import { Knowledge } from "./knowledge.ts";
+
+/** A block as scopes see it: itself, and what stands for its cluster. */
+export interface ScopedBlock {
+  readonly cluster: object;
+}
 
 /** By what it reaches: 0 the block, 1 the cluster, 2 everything. */
 export type Scope = 0 | 1 | 2;
@@ -38,18 +42,18 @@ export function joined(left: Scoped, right: Scoped): Scoped {
 /** Stands for everything that a scope around a block has in it. */
 const device = {};
 
-export function domain(block: BlockView, scope: Scope): object {
+export function domain(block: ScopedBlock, scope: Scope): object {
   if (scope === 0) return block;
   return scope === 1 ? block.cluster : device;
 }
 
 /** Who a strong access may meet: others that are made within its scope. */
 export interface CommonScope {
-  readonly from: BlockView;
-  mayMeet(other: { readonly from?: BlockView | undefined }): boolean;
+  readonly from: ScopedBlock;
+  mayMeet(other: { readonly from?: ScopedBlock | undefined }): boolean;
 }
 
-export function commonScope(block: BlockView, scope: Scope): CommonScope {
+export function commonScope(block: ScopedBlock, scope: Scope): CommonScope {
   const within = domain(block, scope);
   return {
     from: block,
@@ -62,7 +66,7 @@ export class Told {
   readonly #byDomain = new Map<object, Knowledge>();
 
   /** A write of a scope tells what `knowledge` has for that scope and those below. */
-  tell(block: BlockView, reach: Scope, knowledge: Scoped): void {
+  tell(block: ScopedBlock, reach: Scope, knowledge: Scoped): void {
     for (const scope of scopes) {
       if (scope > reach) return;
       const told = knowledge[scope];
@@ -73,7 +77,7 @@ export class Told {
   }
 
   /** What a read of this reach finds, for a fence of each scope. */
-  ask(block: BlockView, reach: Scope): Scoped {
+  ask(block: ScopedBlock, reach: Scope): Scoped {
     const found = (scope: Scope): Knowledge =>
       scope > reach ? Knowledge.none : (this.#byDomain.get(domain(block, scope)) ?? Knowledge.none);
     const own = found(0);
