@@ -7,11 +7,13 @@
  *   %4 = wgmma_wait %1 {pending = 1}     over    %3: 0      all with a count of 1 or more
  *   %5 = wgmma_wait %3 {pending = 0}             over
  *
- * Where paths join, the smaller count holds, since a wait then leaves more of them in flight. A loop is followed
- * until the counts of its carried values no longer shrink.
+ * Where paths join, branches too, the smaller count holds, since a wait then leaves more of them in flight. A loop is
+ * followed until the counts of its carried values no longer shrink.
  */
+import { AccumulatorRegisters } from "./accumulator-registers.ts";
 import { noSlots } from "./make-op.ts";
 import type { AnyOp, Op, Region, Value } from "./node.ts";
+import { slotsOf } from "./rewrite/slots.ts";
 import { repeats, traitsOf } from "./traits.ts";
 import { regionList, yieldedValues } from "./traverse.ts";
 import { visitEach } from "../support/visit-each.ts";
@@ -26,22 +28,22 @@ type Counts = Map<Value, number>;
 export interface InFlightEvents {
   /** They become a tile's. */
   readonly lands?: (op: Op<"wgmma_wait">, count: number) => void;
-  /** The round yields another accumulator than it was given, whose sums move into the carry's registers. */
+  /** A round or a branch yields an accumulator whose sums move into the registers of the carry or of the result. */
   readonly moves?: (yielding: AnyOp, count: number) => void;
 }
 
 /** Follows all accumulators of a body. */
 export function followInFlightProducts(body: Region, events: InFlightEvents): void {
-  new Flights(events).follow(body, new Map());
+  new Flights(body, events).follow(body, new Map());
 }
 
 class Flights {
   readonly #events: InFlightEvents;
-  /** The value that first had the registers of each accumulator. */
-  readonly #registers = new Map<Value, Value>();
+  readonly #registers: AccumulatorRegisters;
 
-  constructor(events: InFlightEvents) {
+  constructor(body: Region, events: InFlightEvents) {
     this.#events = events;
+    this.#registers = new AccumulatorRegisters(body);
   }
 
   follow({ ops }: Region, counts: Counts): void {
@@ -50,10 +52,8 @@ class Flights {
 
   #step(op: AnyOp, counts: Counts): void {
     if (op.kind === "accumulator") set(counts, op.results, [over]);
-    else if (op.kind === "wgmma") {
-      this.#rename(op.operands.accumulator, op.results[0]);
-      start(op, counts);
-    } else if (op.kind === "wgmma_wait") this.#wait(op, counts);
+    else if (op.kind === "wgmma") start(op, counts);
+    else if (op.kind === "wgmma_wait") this.#wait(op, counts);
     else if (op.kind === "products_wait") settle(counts, op.attributes.pending);
     else if (op.kind === "dot" && op.attributes.instruction === "wgmma") settle(counts, 0);
     else this.#regions(op, counts);
@@ -68,7 +68,6 @@ class Flights {
       this.#events.lands?.(op, count);
       return;
     }
-    this.#rename(op.operands.accumulator, op.results[0]);
     set(counts, op.results, [count]);
   }
 
@@ -76,12 +75,39 @@ class Flights {
     if (op.regions === noSlots) return;
     if (repeats(op)) return this.#loop(op, counts);
     const { regions } = traitsOf(op);
+    if (regions === "one of") return this.#branches(op, counts);
     for (const region of regionList(op)) {
       if (regions === "once") this.follow(region, counts);
       // Code that may be left out changes nothing for what runs around it: waits in it may not happen.
       else this.follow(region, new Map());
     }
     if (op.kind === "scoped") this.#hand(counts, yieldedValues(op.regions.body), op.results);
+  }
+
+  /** The ways through branches join in what each gives, and in what none of them consumes. */
+  #branches(op: AnyOp, counts: Counts): void {
+    const ways = regionList(op).map((region) => {
+      const inside: Counts = new Map(counts);
+      this.follow(region, inside);
+      return { region, inside };
+    });
+    const slots = slotsOf(op).filter(({ result }) => result.type.kind === "inflight");
+    const given = slots.map(({ result, yielded }) => {
+      const each = ways.map(({ region, inside }, way) => {
+        const value = yielded[way];
+        const count = take(inside, value);
+        if (value !== undefined && this.#registers.of(value) !== this.#registers.of(result))
+          this.#moved(region, count);
+        return count;
+      });
+      return [result, Math.min(...each)] as const;
+    });
+    for (const value of [...counts.keys()]) {
+      const each = ways.map(({ inside }) => inside.get(value));
+      if (each.includes(undefined)) counts.delete(value);
+      else counts.set(value, Math.min(...each.map((count) => count ?? over)));
+    }
+    for (const [result, count] of given) counts.set(result, count);
   }
 
   #loop(op: Op<"loop"> | Op<"while">, counts: Counts): void {
@@ -91,8 +117,6 @@ class Flights {
     const carries = op.operands.initial.flatMap((initial, position) => {
       const [carry, next, result] = [parameters[position], yielded[position], op.results[position]];
       if (initial.type.kind !== "inflight" || !carry || !next || !result) return [];
-      this.#rename(initial, carry);
-      this.#rename(initial, result);
       return [{ initial, carry, next, result, count: take(counts, initial) }];
     });
     for (let shrunk = true; shrunk;) {
@@ -102,7 +126,8 @@ class Flights {
       shrunk = false;
       for (const each of carries) {
         const count = take(inside, each.next);
-        if (this.#of(each.next) !== this.#of(each.carry)) this.#moved(body, count);
+        if (this.#registers.of(each.next) !== this.#registers.of(each.carry))
+          this.#moved(body, count);
         shrunk ||= count < each.count;
         each.count = Math.min(count, each.count);
       }
@@ -119,17 +144,8 @@ class Flights {
     from.forEach((value, index) => {
       const result = to[index];
       if (value.type.kind !== "inflight" || result === undefined) return;
-      this.#rename(value, result);
       counts.set(result, take(counts, value));
     });
-  }
-
-  #of(value: Value): Value {
-    return this.#registers.get(value) ?? value;
-  }
-
-  #rename(from: Value, to: Value | undefined): void {
-    if (to !== undefined) this.#registers.set(to, this.#of(from));
   }
 }
 

@@ -31,8 +31,7 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
   readonly dtype: DType<D>;
   /** The extents: rows and columns. */
   readonly shape: readonly number[];
-  #usedAt: Location | undefined;
-  #usedIn: Scope | undefined;
+  readonly #uses: Use[] = [];
 
   /** @internal */
   constructor(made: Origin) {
@@ -82,49 +81,50 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
     return new Accumulator(emitOrigin("wgmma_wait", operands, attributes, location));
   }
 
-  /** @internal The IR value, for its one use. */
+  /** @internal The IR value, for its one use; of branches, one runs, so each may have a use. */
   consume(location: Location): Value {
-    if (this.#usedIn?.open === false && this[origin].scope.open)
-      this.#refuseBranches(this.#usedIn, location);
-    if (this.#usedAt !== undefined) {
-      throw new TilewrightError({
-        code: "TW1011",
-        message: `${describe(this)} was used twice`,
-        location,
-        expected: "one use of each accumulator object",
-        found: "a second use",
-        notes: [
-          { message: "the first use is here", location: this.#usedAt },
-          { message: "the accumulator is made here", location: this[origin].location },
-        ],
-      });
-    }
+    const { path } = this[origin].scope.trace;
+    for (const before of this.#uses)
+      if (!areAlternatives(before.path, path)) this.#refuseSecond(before, location);
     const value = useValue(this, location);
-    this.#usedAt = location;
-    this.#usedIn = this[origin].scope.trace.branch;
+    this.#uses.push({ location, path });
     return value;
   }
 
-  /** Branches are alternatives, of which each could use it once; but its registers stay the same only where one way uses it. */
-  #refuseBranches(first: Scope, location: Location): never {
-    const second = this[origin].scope.trace.branch;
-    const elsewhere = second === undefined ? "behind the branches" : `in ${second.label}`;
-    const made = `accumulator(${this.dtype.name}, [${this.shape.join(", ")}], tile)`;
+  #refuseSecond(first: Use, location: Location): never {
+    const branch = first.path.findLast(({ open, choice }) => !open && choice !== undefined);
     throw new TilewrightError({
-      code: "TW2096",
-      message: `${describe(this)} cannot go through branches`,
+      code: "TW1011",
+      message: `${describe(this)} was used twice`,
       location,
-      expected: "a tile in the branches, and in what they give",
-      found: `the accumulator in ${first.label} and ${elsewhere}`,
-      remedy: `write const tile = sum.wait() before the branches, and wgmma(${made}, a, b).wait() in one`,
+      expected: "one use of each accumulator object",
+      found:
+        branch === undefined
+          ? "a second use"
+          : `a use in ${branch.label}, and this one behind the branches`,
+      remedy:
+        branch === undefined
+          ? undefined
+          : "give the accumulator on from each branch, and use what when or switchCase returns",
       notes: [
-        ...(this.#usedAt === undefined
-          ? []
-          : [{ message: `it is used in ${first.label} here`, location: this.#usedAt }]),
+        { message: "the first use is here", location: first.location },
         { message: "the accumulator is made here", location: this[origin].location },
       ],
     });
   }
+}
+
+/** Where an accumulator was used, and the regions that were open there. */
+interface Use {
+  readonly location: Location;
+  readonly path: readonly Scope[];
+}
+
+/** Whether two places are in different branches, of which one runs. */
+function areAlternatives(left: readonly Scope[], right: readonly Scope[]): boolean {
+  const parting = left.findIndex((scope, depth) => scope !== right[depth]);
+  const choice = left[parting]?.choice;
+  return choice !== undefined && choice === right[parting]?.choice;
 }
 
 /**

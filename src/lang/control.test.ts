@@ -39,32 +39,46 @@ const flow: readonly Mistake[] = [
     notes: ["the first use is here", "the accumulator is made here"],
   },
   {
-    name: "accumulator that both branches go on with",
+    name: "accumulator in one branch alone",
     code: "TW2096",
     make: () =>
       trace(({ x }) => {
         const isSet = x.at(0, 0).loadScalar().gt(0);
-        loop({ to: 4, carry: accumulator(f32, [64, 64]) }, (_, sum) => {
-          const wait = () => sum.waitPending(1);
-          return when(isSet, wait, () => sum); // <- here
-        });
+        const sum = accumulator(f32, [64, 64]);
+        const wait = () => void sum.wait();
+        when(isSet, wait); // <- here
       }),
-    message: "inflight<f32, [64, 64]> cannot go through branches",
-    expected: "a tile in the branches",
-    found: "the accumulator in the first branch of when and in the second branch of when",
-    notes: ["it is used in the first branch of when here", "the accumulator is made here"],
+    message: "one branch of when consumes an accumulator that another leaves",
+    expected: "each branch to consume inflight<f32, [64, 64]>, or to give it on",
+    found: "Accumulator.wait in one, and nothing in the second branch, which may be missing",
+    notes: ["the accumulator is defined here", "it is consumed by Accumulator.wait here"],
   },
   {
     name: "accumulator used in a case and after it",
-    code: "TW2096",
+    code: "TW1011",
     make: () =>
       trace(() => {
         const sum = accumulator(f32, [64, 64]);
         switchCase(0, [() => sum.wait(), () => zeros(f32, [64, 64])]);
         sum.wait(); // <- here
       }),
-    found: "the accumulator in case 0 of switchCase and behind the branches",
-    remedy: "wgmma(accumulator(f32, [64, 64], tile), a, b).wait() in one",
+    found: "a use in case 0 of switchCase, and this one behind the branches",
+    remedy: "give the accumulator on from each branch",
+  },
+  {
+    name: "accumulator used twice in a branch",
+    code: "TW1011",
+    make: () =>
+      trace(({ x }) => {
+        const isSet = x.at(0, 0).loadScalar().gt(0);
+        const sum = accumulator(f32, [64, 64]);
+        const twice = () => {
+          sum.waitPending(1);
+          return sum;
+        };
+        when(isSet, twice, () => sum); // <- here
+      }),
+    found: "a second use",
   },
   {
     name: "accumulator carried and used",

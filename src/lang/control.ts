@@ -165,7 +165,7 @@ function branch(
   body: () => unknown,
   first: FlatTree | undefined,
   location: Location,
-  alternative = true,
+  choice?: object,
 ): { readonly region: Region; readonly result: FlatTree } {
   let result = emptyTree;
   const difference = (path: string, before: string, after: string): string =>
@@ -178,7 +178,7 @@ function branch(
       result = flattenTree("result", callBody(label, location, body), location);
       return matchTree(first ?? result, result, difference, location);
     },
-    { alternative },
+    { choice },
   );
   return { region, result };
 }
@@ -201,7 +201,8 @@ export function when(
   const location = captureLocation();
   const trace = activeTrace("when", location);
   const operands = { condition: conditionValue("the condition of when", condition, location) };
-  const first = branch(trace, "the first branch of when", then, undefined, location);
+  const choice = {};
+  const first = branch(trace, "the first branch of when", then, undefined, location, choice);
   if (otherwise === undefined && first.result.leaves.length > 0) {
     throw new TilewrightError({
       code: "TW1013",
@@ -212,7 +213,8 @@ export function when(
     });
   }
   const other = otherwise ?? ((): undefined => undefined);
-  const second = branch(trace, "the second branch of when", other, first.result, location);
+  const label = "the second branch of when";
+  const second = branch(trace, label, other, first.result, location, choice);
   const regions = { then: first.region, otherwise: second.region };
   const results = trace.add("if", operands, {}, regions, location);
   return results.length === 0 ? undefined : rebuildTree(first.result.shape, results, location);
@@ -228,6 +230,7 @@ export function switchCase(index: Index, cases: readonly (() => unknown)[]): unk
   if (!Array.isArray(cases) || cases.length === 0)
     wrongKind("the cases of switchCase", "a list of at least one function", cases, location);
   let first: FlatTree | undefined;
+  const choice = {};
   const branches = cases.map((body: () => unknown, position) => {
     const { region, result } = branch(
       trace,
@@ -235,6 +238,7 @@ export function switchCase(index: Index, cases: readonly (() => unknown)[]): unk
       body,
       first,
       location,
+      choice,
     );
     first ??= result;
     return region;
@@ -267,7 +271,7 @@ export function scoped(
     const argument = Object.fromEntries(objects) as Parameters<typeof body>[0];
     return callBody("the body of scoped", location, body, argument);
   };
-  const { region, result } = branch(trace, "the body of scoped", run, undefined, location, false);
+  const { region, result } = branch(trace, "the body of scoped", run, undefined, location);
   const results = trace.add("scoped", {}, {}, { body: region }, location);
   return results.length === 0 ? undefined : rebuildTree(result.shape, results, location);
 }

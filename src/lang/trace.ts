@@ -34,8 +34,8 @@ export interface Scope {
   readonly numbers: Map<number, Value>;
   /** Whether it has numbers of its own instead of those around it. */
   readonly apart: boolean;
-  /** Whether it is a branch, of which one runs. */
-  readonly alternative: boolean;
+  /** What the branches share of which it is one and one runs; undefined where it is none. */
+  readonly choice: object | undefined;
 }
 
 /** Which IR value a traced object stands for, and where it was made. */
@@ -144,10 +144,10 @@ export class Trace {
     body: (parameters: readonly Value[]) => readonly Value[],
     {
       apart = false,
-      alternative = false,
-    }: { readonly apart?: boolean; readonly alternative?: boolean } = {},
+      choice,
+    }: { readonly apart?: boolean; readonly choice?: object | undefined } = {},
   ): Region {
-    const scope: Scope = { trace: this, label, open: true, numbers: new Map(), apart, alternative };
+    const scope: Scope = { trace: this, label, open: true, numbers: new Map(), apart, choice };
     const parameters = this.#builder.openRegion(types);
     this.#scopes.push(scope);
     let region: Region | undefined;
@@ -161,9 +161,9 @@ export class Trace {
     }
   }
 
-  /** The innermost branch that is being traced. */
-  get branch(): Scope | undefined {
-    return this.#scopes.findLast(({ alternative }) => alternative);
+  /** The open regions, the kernel's body first. */
+  get path(): readonly Scope[] {
+    return [...this.#scopes];
   }
 
   /** How many ops the innermost region has so far. */

@@ -1,11 +1,16 @@
 /** Every feature that has a row, by the files that hold them. */
 import type { MatrixCase } from "../matrix/case.ts";
 import { exact } from "../matrix/case.ts";
+import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 import { pipelineFeatures } from "./pipelines.ts";
 
-export const features: readonly Feature[] = [...conversionFeatures, ...pipelineFeatures];
+export const features: readonly Feature[] = [
+  ...controlFeatures,
+  ...conversionFeatures,
+  ...pipelineFeatures,
+];
 
 export function casesOf({ cases }: Feature): readonly FeatureCase[] {
   return typeof cases === "function" ? cases() : [];

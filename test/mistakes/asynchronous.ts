@@ -529,11 +529,12 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
     code: "TW2096",
     make: () =>
       kernel({ name: "branching", grid: { i: 2 } }, ({ i }) => {
-        const fresh = () => accumulator(f32, [64, 8]);
-        when(i.eq(0), fresh, fresh); // <- accumulator through a branch
+        const sum = accumulator(f32, [64, 8]);
+        const wait = () => void sum.wait();
+        when(i.eq(0), wait); // <- accumulator through a branch
       }),
-    message: "inflight<f32, [64, 8]> cannot leave a branch of when",
-    remedy: "wait for the accumulator inside the branch",
+    message: "one branch of when consumes an accumulator that another leaves",
+    remedy: "give the accumulator on from the other branch",
   },
   {
     name: "accumulator from outside a loop",

@@ -152,19 +152,6 @@ const mistakes: readonly Mistake[] = [
     found: "(tile<f32, [64]>) from branch 2",
   },
   {
-    name: "accumulator in flight through a branch",
-    code: "TW2096",
-    make: () => branch([accumulator], [accumulator]),
-    message: "inflight<f32, [64, 8]> cannot leave a branch of when",
-    remedy: "wait for the accumulator",
-  },
-  {
-    name: "accumulator in flight through a case",
-    code: "TW2096",
-    make: () => infer("switch", { index: zero }, {}, { cases: [regionOf([], [accumulator])] }),
-    message: "inflight<f32, [64, 8]> cannot leave a branch of switchCase",
-  },
-  {
     name: "branch by a number",
     code: "TW2006",
     make: () => infer("if", { condition: zero }, {}, { then: empty, otherwise: empty }),

@@ -5,7 +5,7 @@
  *   %r = loop %lower, %upper, %step, %initial { (%index, %carry) … yield %next }
  *        initial, carry, next and r have one type
  *   %r = if %condition { … yield %a } { … yield %b }
- *        a, b and r have one type, which is not in flight
+ *        a, b and r have one type
  *
  * Only tiles, scalars and in-flight accumulators are values that can be handed on so; refs, barriers and
  * semaphores name memory, and a name is used where it is visible.
@@ -107,7 +107,7 @@ function whileLoop(draft: Draft<"while">): readonly Type[] {
   return carries;
 }
 
-/** All branches yield the same types, none of them in flight. */
+/** All branches yield the same types. */
 function branchResults(draft: AnyDraft, branches: readonly Region[]): readonly Type[] {
   const [first, ...others] = branches.map(yieldedTypes);
   if (first === undefined)
@@ -123,12 +123,6 @@ function branchResults(draft: AnyDraft, branches: readonly Region[]): readonly T
         found: `${typesText(types)} from branch ${position + 1}`,
       });
   requireValues(draft, first);
-  const inflight = first.find(({ kind }) => kind === "inflight");
-  if (inflight !== undefined)
-    fail(draft, "TW2096", `${typeText(inflight)} cannot leave a branch of ${opName(draft)}`, {
-      expected: "tiles and scalars",
-      found: typeText(inflight),
-    });
   return first;
 }
 

@@ -61,6 +61,28 @@ test(
 );
 
 test(
+  "an accumulator that branches give is as old as the youngest of theirs",
+  accumulating((writer) => {
+    const first = multiply(writer, accumulator(writer));
+    const { add, nested, flag } = writer;
+    const given = only(
+      add(
+        "if",
+        { condition: flag },
+        {},
+        {
+          then: nested([], () => [multiply(writer, first)]),
+          otherwise: nested([], () => [first]),
+        },
+      ),
+    );
+    const later = multiply(writer, accumulator(writer));
+    take(writer, given, 1);
+    wait(writer, later);
+  }),
+);
+
+test(
   "a carry is as old as the youngest that it may be",
   accumulating((writer) => {
     const outer = multiply(writer, accumulator(writer));
@@ -122,6 +144,24 @@ const mistakes: readonly Mistake[] = [
       take(writer, second, 1, there);
     }),
     message: "the tile may still be written: its own product need not be over",
+    at: there,
+  },
+  {
+    name: "tile of an accumulator that one branch multiplied",
+    code: "TW2222",
+    make: accumulating((writer) => {
+      const { add, nested, flag } = writer;
+      const first = multiply(writer, accumulator(writer));
+      const later = multiply(writer, accumulator(writer));
+      const then = nested([], () => [multiply(writer, first)]);
+      const given = only(
+        add("if", { condition: flag }, {}, { then, otherwise: nested([], () => [first]) }),
+      );
+      take(writer, given, 1, there);
+      wait(writer, later);
+    }),
+    message: "the tile may still be written: its own product need not be over",
+    found: "0 on some way here",
     at: there,
   },
   {

@@ -57,6 +57,42 @@ test(
   }),
 );
 
+test(
+  "branches each consume an accumulator, and give it or another",
+  accumulating((writer) => {
+    const { add, nested, flag, index } = writer;
+    const first = multiply(writer, accumulator(writer));
+    const kept = only(
+      add(
+        "if",
+        { condition: flag },
+        {},
+        {
+          then: nested([], () => [multiply(writer, first)]),
+          otherwise: nested([], () => [first]),
+        },
+      ),
+    );
+    const changed = only(
+      add(
+        "switch",
+        { index },
+        {},
+        {
+          cases: [
+            nested([], () => [kept]),
+            nested([], () => {
+              wait(writer, kept);
+              return [accumulator(writer)];
+            }),
+          ],
+        },
+      ),
+    );
+    wait(writer, changed);
+  }),
+);
+
 const mistakes: readonly Mistake[] = [
   {
     name: "accumulator dropped after its product",
@@ -139,17 +175,70 @@ const mistakes: readonly Mistake[] = [
     notes: [["the accumulator is defined here", there]],
   },
   {
-    name: "accumulator from outside a branch",
-    code: "TW2208",
+    name: "accumulator that one branch leaves",
+    code: "TW2096",
+    make: accumulating((writer) => {
+      const { add, nested, flag } = writer;
+      const first = accumulator(writer, there);
+      const then = nested([], () => []);
+      const otherwise = nested([], () => {
+        wait(writer, first, elsewhere);
+        return [];
+      });
+      add("if", { condition: flag }, {}, { then, otherwise });
+    }),
+    message: "one branch of when consumes an accumulator that another leaves",
+    found: "Accumulator.wait in one, and nothing in the first branch",
+    at: here,
+    notes: [
+      ["the accumulator is defined here", there],
+      ["it is consumed by Accumulator.wait here", elsewhere],
+    ],
+  },
+  {
+    name: "accumulator that a case leaves",
+    code: "TW2096",
+    make: accumulating((writer) => {
+      const { add, nested, index } = writer;
+      const first = accumulator(writer);
+      const waits = () => nested([], () => [wait(writer, first)]);
+      const other = nested([], () => [wait(writer, multiply(writer, accumulator(writer)))]);
+      add("switch", { index }, {}, { cases: [waits(), waits(), other] });
+    }),
+    message: "one branch of switchCase consumes an accumulator that another leaves",
+    found: "Accumulator.wait in one, and nothing in case 2",
+    at: here,
+  },
+  {
+    name: "accumulator made and dropped in a branch",
+    code: "TW2206",
+    make: accumulating((writer) => {
+      const { add, nested, flag } = writer;
+      const then = nested([], () => {
+        accumulator(writer, there);
+        return [];
+      });
+      add("if", { condition: flag }, {}, { then, otherwise: nested([], () => []) });
+    }),
+    message: "inflight<f32, [64, 8]> is never waited for",
+    at: there,
+  },
+  {
+    name: "accumulator consumed in a branch and behind it",
+    code: "TW2207",
     make: accumulating((writer) => {
       const { add, nested, flag } = writer;
       const first = accumulator(writer);
-      const then = nested([], () => [wait(writer, first, there)]);
-      const otherwise = nested([], () => [wait(writer, first)]);
-      add("if", { condition: flag }, {}, { then, otherwise });
+      const waits = () => nested([], () => [wait(writer, first)]);
+      add("if", { condition: flag }, {}, { then: waits(), otherwise: waits() }, there);
+      wait(writer, first, elsewhere);
     }),
-    message: "Accumulator.wait consumes inflight<f32, [64, 8]> of a region around it",
-    at: there,
+    message: "Accumulator.wait consumes inflight<f32, [64, 8]> a second time",
+    at: elsewhere,
+    notes: [
+      ["the accumulator is defined here", here],
+      ["first consumed by when", there],
+    ],
   },
   {
     name: "accumulator consumed by the condition of while",

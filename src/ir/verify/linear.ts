@@ -9,9 +9,13 @@
  *     (%i, %4)
  *     %5 = wgmma %4, …      consumes %4
  *     yield %5 }            consumes %5
- *   %6 = wgmma_wait %3      consumes %3
+ *   %8 = if %c {            consumes %3, as both branches do
+ *     %7 = wgmma %3, …
+ *     yield %7 } {
+ *     yield %3 }
+ *   %9 = wgmma_wait %8      consumes %8
  *
- * A scoped body runs once, wherever it stands, and counts as part of the region around it. The
+ * Branches are alternatives, of which each consumes the same accumulators from around them. A scoped body runs once, wherever it stands, and counts as part of the region around it. The
  * condition of a while loop sees the carries but leaves them to the body.
  */
 import { noSlots } from "../make-op.ts";
@@ -53,14 +57,40 @@ class LinearVerifier {
         const value = operands[place] as Value;
         if (isInflight(value)) this.#consume(op, value, uses);
       }
-      if (op.regions !== noSlots)
-        for (const inner of regionList(op))
-          if (traitsOf(op).regions === "once") this.#visitOps(inner, uses);
-          else if (op.kind === "while" && inner === op.regions.condition)
-            this.verifyRegion({ parameters: [], ops: inner.ops });
-          else this.verifyRegion(inner);
+      this.#visitRegions(op, uses);
       this.#define(op.results, uses);
     });
+  }
+
+  #visitRegions(op: AnyOp, uses: Uses): void {
+    if (op.regions === noSlots) return;
+    const { regions } = traitsOf(op);
+    if (regions === "one of") return this.#visitBranches(op, uses);
+    for (const inner of regionList(op))
+      if (regions === "once") this.#visitOps(inner, uses);
+      else if (op.kind === "while" && inner === op.regions.condition)
+        this.verifyRegion({ parameters: [], ops: inner.ops });
+      else this.verifyRegion(inner);
+  }
+
+  /** Regions of which one runs: what one consumes of those around it, every one does. */
+  #visitBranches(op: AnyOp, uses: Uses): void {
+    const branches = regionList(op).map((region) => {
+      const inside: Uses = new Map(uses);
+      this.#visitOps(region, inside);
+      for (const [value, consumer] of inside)
+        if (consumer === undefined && !uses.has(value)) this.#rejectUnused(value);
+      return inside;
+    });
+    for (const [value, before] of uses) {
+      if (before !== undefined) continue;
+      const consumers = branches.map((inside) => inside.get(value));
+      const consumer = consumers.find((each) => each !== undefined);
+      if (consumer === undefined) continue;
+      const without = consumers.indexOf(undefined);
+      if (without >= 0) this.#rejectForgotten(op, value, consumer, without);
+      uses.set(value, op);
+    }
   }
 
   #define(values: readonly Value[], uses: Uses): void {
@@ -94,6 +124,22 @@ class LinearVerifier {
     return [{ message: "the accumulator is defined here", location: this.#definitions.get(value) }];
   }
 
+  #rejectForgotten(op: AnyOp, value: Value, consumer: AnyOp, branch: number): never {
+    return reject(
+      op,
+      "TW2096",
+      `one branch of ${opName(op)} consumes an accumulator that another leaves`,
+      {
+        expected: `each branch to consume ${typeText(value.type)}, or to give it on`,
+        found: `${opName(consumer)} in one, and nothing in ${branchText(op, branch)}`,
+        notes: [
+          ...this.#definitionNote(value),
+          { message: `it is consumed by ${opName(consumer)} here`, location: consumer.location },
+        ],
+      },
+    );
+  }
+
   #rejectUnused(value: Value): never {
     const location = this.#definitions.get(value);
     if (location === undefined) throw new Error(`%${value.id} has no definition`);
@@ -103,6 +149,11 @@ class LinearVerifier {
       notes: this.#definitionNote(value),
     });
   }
+}
+
+function branchText({ kind }: AnyOp, branch: number): string {
+  if (kind === "switch") return `case ${branch}`;
+  return branch === 0 ? "the first branch" : "the second branch, which may be missing";
 }
 
 export function verifyLinear(kernel: Kernel, definitions: Definitions): void {

@@ -1,6 +1,7 @@
 /**
  * Control flow. What a loop carries lies in one variable from the start to the end: initial values and what
- * the body yields are converted to it. The regions of a choice yield to the variables of its results.
+ * the body yields are converted to it. The regions of a choice yield to the variables of its results. Accumulators
+ * in flight lie as their instruction has it.
  *
  *   %r = loop … initial(%zero) { (%i, %carry) … yield %next }
  *
@@ -90,7 +91,13 @@ function whileLoop(op: Op<"while">, context: LayoutContext): void {
 /** Regions of which one runs. */
 function choice(op: AnyOp, regions: readonly Region[], context: LayoutContext): void {
   for (const region of regions) context.body(region);
-  const variables = op.results.map((result) => context.define(op, result, { splat: "maybe" }));
+  const variables = op.results.map((result, position) => {
+    if (result.type.kind !== "inflight") return context.define(op, result, { splat: "maybe" });
+    // The instruction fixes where sums lie, so all branches give them alike.
+    const [first] = regions.flatMap((region) => yieldedValues(region)[position] ?? []);
+    if (first !== undefined) context.share(result, context.variable(first));
+    return undefined;
+  });
   for (const region of regions) yieldInto(region, variables, context);
 }
 

@@ -9,6 +9,7 @@ import type { Op } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
+import { AccumulatorRegisters } from "../../ir/accumulator-registers.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import type { Windows } from "../../layout/model/windows.ts";
 import type { Target } from "../../targets/target.ts";
@@ -59,6 +60,8 @@ export class EmitContext {
   readonly messages: MessageSite[] = [];
   /** b64: the launch's cell for the time of a failure (`failure.ts`); undefined where the kernel has no use for it. */
   readonly failureCell: Register | undefined;
+  /** Which accumulators share their registers. */
+  readonly accumulatorRegisters: AccumulatorRegisters;
   /** Whether products may be in flight beside other instructions. */
   readonly hasProducts: boolean;
   /** Whether the kernel before may run yet when this one starts. */
@@ -91,6 +94,7 @@ export class EmitContext {
     this.scope = { threads: kernel.threads.map((_, index) => index), warps: kernel.warps };
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);
+    this.accumulatorRegisters = new AccumulatorRegisters(kernel.body);
     this.hasProducts = startsProducts(kernel);
     this.dependentLaunch = dependentLaunch(kernel);
     if (needsFailureCell(kernel, this.windows.facts))

@@ -18,6 +18,7 @@ import { traitsOf } from "../../ir/traits.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
+import { accumulatorWordCount } from "./asynchronous/products.ts";
 import { threadBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
 import { assertion, debugPrint, requirePositiveStep } from "./debug.ts";
@@ -146,10 +147,23 @@ function whileLoop(op: Op<"while">, context: EmitContext): void {
   defineAll(context, op.results, carries);
 }
 
+/** Registers that branches give their results in; an accumulator that they all give stays in its own. */
+function branchResults(context: EmitContext, op: Op<"if"> | Op<"switch">): readonly HandedValue[] {
+  return op.results.map((result) => {
+    const { type } = result;
+    if (type.kind !== "inflight") return freshValue(context, result);
+    const first = context.accumulatorRegisters.of(result);
+    if (first !== result) return context.inflight(first);
+    const { dtype, shape } = type;
+    const count = accumulatorWordCount(context, shape, dtype);
+    return { kind: "inflight", dtype, shape, words: context.code.registers("b32", count) };
+  });
+}
+
 function choice(op: Op<"if">, context: EmitContext): void {
   const { code } = context;
   const { then, otherwise } = op.regions;
-  const results = op.results.map((result) => freshValue(context, result));
+  const results = branchResults(context, op);
   const condition = context.scalar(op.operands.condition).register;
   const exit = code.label("join");
   const hasOtherwise = otherwise.ops.length > 1 || results.length > 0;
@@ -170,7 +184,7 @@ function choice(op: Op<"if">, context: EmitContext): void {
 /** One comparison a case; the last case takes everything above, the first everything below. */
 function switchCases(op: Op<"switch">, context: EmitContext): void {
   const { code } = context;
-  const results = op.results.map((result) => freshValue(context, result));
+  const results = branchResults(context, op);
   const { register } = context.scalar(op.operands.index);
   const exit = code.label("join");
   const last = op.regions.cases.length - 1;

@@ -32,13 +32,6 @@ export const controlCodes = registerCodes({
     example: "when(c, () => a, () => a.cast(bf16))",
     remedy: "cast the results to one type, and return as many from each branch",
   },
-  TW2096: {
-    title: "in-flight accumulator through a branch",
-    cause:
-      "An accumulator in flight stays in fixed registers; if a branch could replace it, every wgmma would have to wait.",
-    example: "when(c, () => wgmma(accumulator, a, b), () => accumulator)",
-    remedy: "wait for the accumulator inside the branch, or run the wgmma in every case",
-  },
   TW2097: {
     title: "switch without cases",
     cause: "A switch runs one of its cases, so there is at least one.",

@@ -2,6 +2,14 @@
 import { registerCodes } from "../entry.ts";
 
 export const verifierCodes = registerCodes({
+  TW2096: {
+    title: "in-flight accumulator through one branch only",
+    cause:
+      "Branches are alternatives: whichever runs, an accumulator in flight is consumed once. A branch that leaves it would leave products without a wait.",
+    example: "when(c, () => out.store(sum.wait()))",
+    remedy:
+      "give the accumulator on from the other branch: when(c, () => wgmma(sum, a, b), () => sum)",
+  },
   TW2201: {
     title: "node not frozen",
     cause: "Nodes of the IR never change; a pass builds new ones.",
