@@ -13,14 +13,13 @@ import type { Mistake } from "../../../test/ir-fixtures.ts";
 import { bf16, bool, f32, i32, i64, u32 } from "../../formats/dtype.ts";
 import { controlCodes } from "../../support/diagnostic-codes/ir/control.ts";
 import type { Region, Value } from "../node.ts";
-import { barrierType, inflightType, refType, scalarType, tileType } from "../types.ts";
+import { barrierType, refType, scalarType, tileType } from "../types.ts";
 import type { Type } from "../types.ts";
 
 const index = scalarType(i32);
 const sum = tileType(f32, [64]);
 const narrow = tileType(bf16, [64]);
 const buffer = refType("smem", f32, [64]);
-const accumulator = inflightType(f32, [64, 8]);
 
 const zero = scalar(i32);
 const flag = scalar(bool);
