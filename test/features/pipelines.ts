@@ -1,7 +1,7 @@
 /** Clusters, persistent tiles and pipelines. */
-import { barrier, clusterSync, copyAsync, dim, f32, kernel, smem, tensor } from "tilewright";
-import { tiles, when } from "tilewright";
-import type { KernelDefinition } from "tilewright";
+import { all, barrier, clusterSync, copyAsync, dim, f32, kernel, pipeline } from "tilewright";
+import { smem, tensor, tiles, warpSpecialized, when } from "tilewright";
+import type { KernelDefinition, Ref, Scalar } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { Feature } from "./feature.ts";
 
@@ -84,6 +84,55 @@ function persistent(inCluster: boolean): KernelDefinition {
   });
 }
 
+const gains = Array.from({ length: columns }, (_, index) => (index % 5) - 2);
+
+/** Rows times an input that stays, and their sum in an output that stays. */
+function stationary(isSpecialized: boolean): KernelDefinition {
+  const spec = {
+    name: "stationary",
+    inputs: { x: tensor(f32, [rows, columns]), gain: tensor(f32, [columns]) },
+    outputs: { out: tensor(f32, [rows, columns]), sums: tensor(f32, [columns]) },
+  };
+  interface Blocks {
+    readonly row: Ref<"f32">;
+    readonly scale: Ref<"f32">;
+    readonly result: Ref<"f32">;
+    readonly total: Ref<"f32">;
+    readonly step: Scalar<"i32">;
+  }
+  const work = ({ row, scale, result, total, step }: Blocks): void => {
+    result.store(row.load().mul(scale.load()));
+    when(
+      step.eq(0),
+      () => {
+        total.store(row.load());
+      },
+      () => {
+        total.store(total.load().add(row.load()));
+      },
+    );
+  };
+  const copies = (from: Ref<"f32">, gain: Ref<"f32">, out: Ref<"f32">, sums: Ref<"f32">) => {
+    const at = (array: Ref<"f32">) => (axes: { readonly step: Scalar<"i32"> }) =>
+      array.at(axes.step);
+    const whole = (array: Ref<"f32">) => ({ at: () => array.at(all), stationary: true });
+    return {
+      grid: { step: rows },
+      inputs: { row: at(from), scale: whole(gain) },
+      outputs: { result: at(out), total: whole(sums) },
+    };
+  };
+  if (!isSpecialized)
+    return kernel(spec, ({ x: from, gain, out, sums }) => {
+      pipeline(copies(from, gain, out, sums), work);
+    });
+  return kernel({ ...spec, threads: ["copy", "compute"] }, ({ x: from, gain, out, sums }) => {
+    warpSpecialized(copies(from, gain, out, sums), ({ steps }) => {
+      steps(work);
+    });
+  });
+}
+
 const many = Array.from({ length: 140 * 2 * short }, (_, index) => (index % 97) - 48);
 
 export const pipelineFeatures: readonly Feature[] = [
@@ -131,6 +180,33 @@ export const pipelineFeatures: readonly Feature[] = [
         by: () =>
           kernel({ name: "along", outputs: { out: tensor(f32, [4]) } }, () => {
             tiles({ row: 4 }, { along: "row" });
+          }),
+      },
+    ],
+  },
+  {
+    name: "Stationary blocks of pipelines",
+    written: ["stationary: true"],
+    page: "pipelines.md#stationary-blocks",
+    cases: () =>
+      [false, true].map((isSpecialized) => ({
+        name: isSpecialized ? "warpSpecialized" : "pipeline",
+        kernel: () => stationary(isSpecialized),
+        inputs: { x, gain: fromNumbers(f32, [columns], gains) },
+        expected: {
+          out: numbers.map((value, index) => value * (gains[index % columns] ?? NaN)),
+          sums: Array.from({ length: columns }, (_, column) =>
+            numbers.reduce((sum, value, at) => (at % columns === column ? sum + value : sum), 0),
+          ),
+        },
+      })),
+    refused: [
+      {
+        code: "TW1113",
+        by: () =>
+          kernel({ name: "moves", inputs: { x: tensor(f32, [rows, columns]) } }, ({ x: from }) => {
+            const row = { at: ({ k }: { k: Scalar<"i32"> }) => from.at(k), stationary: true };
+            pipeline({ grid: { k: rows }, inputs: { row } }, () => undefined);
           }),
       },
     ],

@@ -19,6 +19,8 @@ import type { Axes } from "./step-grid.ts";
 export interface InputOptions<A, D extends DTypeName = DTypeName> {
   /** The window of a step. */
   readonly at: BlockMap<A, D>;
+  /** Says that the block stays for all steps, so that its window must not depend on them; seen from the window unless given. */
+  readonly stationary?: boolean;
   /** How many blocks there is room for; as the pipeline says unless given. */
   readonly depth?: number;
   /** How many steps ahead a block is copied; as many as there is room for unless given. */
@@ -44,6 +46,8 @@ export interface InputOptions<A, D extends DTypeName = DTypeName> {
 export interface OutputOptions<A, D extends DTypeName = DTypeName> {
   /** The window of a step. */
   readonly at: BlockMap<A, D>;
+  /** Says that the block stays for all steps, so that its window must not depend on them; seen from the window unless given. */
+  readonly stationary?: boolean;
   /** How many blocks there is room for; 2 unless given. */
   readonly depth?: number;
   /** The window may come back after others have been written: its stores wait for each other. */
@@ -92,6 +96,7 @@ export interface Surroundings {
 
 const inputOptions = [
   "at",
+  "stationary",
   "depth",
   "lookahead",
   "delay",
@@ -101,7 +106,7 @@ const inputOptions = [
   "manual",
   "early",
 ];
-const outputOptions = ["at", "depth", "revisited"];
+const outputOptions = ["at", "stationary", "depth", "revisited"];
 
 /** Every name stands for one thing in the body of the steps. */
 export function requireNames(groups: readonly (readonly string[])[], location: Location): void {
@@ -152,10 +157,28 @@ function describeBlock(
   const { at } = options;
   if (typeof at !== "function")
     return wrongKind(`the block of ${name}`, "a function that gives a window", at, location);
-  return {
-    plan: planBlock(trace, name, at as BlockMap<Axes>, { outer, inner }, location),
-    options,
-  };
+  const plan = planBlock(trace, name, at as BlockMap<Axes>, { outer, inner }, location);
+  requireStationary(plan, options["stationary"], inner);
+  return { plan, options };
+}
+
+/** What is said to stay must not depend on the step. */
+function requireStationary(
+  { name, pace, location }: BlockPlan,
+  stationary: unknown,
+  steps: readonly string[],
+): void {
+  if (stationary === undefined || stationary === false) return;
+  if (stationary !== true)
+    wrongKind(`stationary of the block of ${name}`, "true or false", stationary, location);
+  if (pace === "never") return;
+  throw new TilewrightError({
+    code: "TW1113",
+    message: `the block of ${name} is stationary, and its window moves with the steps`,
+    location,
+    expected: `a window that does not depend on ${steps.join(" or ")}`,
+    found: pace === "each step" ? "one that moves in each step" : "one that moves in some steps",
+  });
 }
 
 /** A whole number between two others, or the usual one. */

@@ -5,6 +5,8 @@ import { f32 } from "../../formats/dtype.ts";
 import { tensor, barrier, block, kernel, loop, pipeline, ring, pingPong, zeros } from "../index.ts";
 import type { Scalar } from "../index.ts";
 
+const body = (): void => undefined;
+
 const mistakes: readonly Mistake[] = [
   {
     name: "block without axes",
@@ -69,6 +71,41 @@ const mistakes: readonly Mistake[] = [
         );
       }),
     expected: "a whole number from 1 to 2",
+  },
+  {
+    name: "stationary block that moves",
+    code: "TW1113",
+    make: () =>
+      trace(({ x }) => {
+        const row = { at: ({ k }: { k: Scalar<"i32"> }) => x.at(k), stationary: true }; // <- here
+        pipeline({ grid: { k: 4 }, inputs: { row } }, () => undefined);
+      }),
+    message: "the block of row is stationary, and its window moves with the steps",
+    expected: "a window that does not depend on k",
+    found: "one that moves in each step",
+  },
+  {
+    name: "stationary output that moves now and then",
+    code: "TW1113",
+    make: () =>
+      trace(({ x }) => {
+        const row = { at: ({ k }: { k: Scalar<"i32"> }) => x.at(k.div(2)), stationary: true }; // <- here
+        pipeline({ grid: { k: 4 }, outputs: { row } }, () => undefined);
+      }),
+    found: "one that moves in some steps",
+  },
+  {
+    name: "stationary that is no flag",
+    code: "TW1008",
+    make: () =>
+      trace(({ x }) => {
+        const stationary: boolean = wrong("yes");
+        pipeline(
+          { grid: { k: 4 }, inputs: { row: { at: () => x.at(block(0, 4)), stationary } } },
+          body,
+        ); // <- here
+      }),
+    expected: "true or false",
   },
   {
     name: "waiting by hand in one thread",

@@ -5,6 +5,7 @@
  * |-----------------|----------------------------------------------|
  * | TW1101 – TW1109 | blocks, counts and threads of a pipeline     |
  * | TW1110 – TW1112 | tiles of persistent kernels, and their stores |
+ * | TW1113          | blocks that are said to stay                 |
  */
 import { registerCodes } from "./entry.ts";
 
@@ -92,5 +93,12 @@ export const pipelineCodes = registerCodes({
       "Tiles are split along one axis of steps, of which all have the same number. What the steps of each part come to, one tile a computing thread, is handed to the block that has the first part, which does the rest in the third function of `steps`.",
     example: "tiles({ i: 5 }, { streamK: { sums, flags } }), with steps(sum, body) alone",
     remedy: "give `steps` what is done with the sums as its third function, and `grid` one axis",
+  },
+  TW1113: {
+    title: "stationary block that moves",
+    cause:
+      "A block that is declared `stationary` is copied once, or once for each tile, so its window is the same in every step.",
+    example: "inputs: { a: { at: ({ k }) => x.at(k), stationary: true } }",
+    remedy: "leave `stationary` out, or take the step's index out of the window",
   },
 });
