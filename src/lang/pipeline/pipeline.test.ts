@@ -3,9 +3,8 @@ import { bodyText, testMistakes, trace, wrong } from "../../../test/language.ts"
 import type { Mistake } from "../../../test/language.ts";
 import { f32 } from "../../formats/dtype.ts";
 import { tensor, barrier, block, kernel, loop, pipeline, ring, pingPong, zeros } from "../index.ts";
-import type { Scalar } from "../index.ts";
-
-const body = (): void => undefined;
+import type { InputOptions, Scalar } from "../index.ts";
+import type { Axes } from "./step-grid.ts";
 
 const mistakes: readonly Mistake[] = [
   {
@@ -99,11 +98,8 @@ const mistakes: readonly Mistake[] = [
     code: "TW1008",
     make: () =>
       trace(({ x }) => {
-        const stationary: boolean = wrong("yes");
-        pipeline(
-          { grid: { k: 4 }, inputs: { row: { at: () => x.at(block(0, 4)), stationary } } },
-          body,
-        ); // <- here
+        const row: InputOptions<Axes> = { at: () => x.at(block(0, 4)), stationary: wrong("yes") }; // <- here
+        pipeline({ grid: { k: 4 }, inputs: { row } }, () => undefined);
       }),
     expected: "true or false",
   },
