@@ -20,7 +20,7 @@ import {
 } from "../ir/rewrite/substitute.ts";
 import { traitsOf } from "../ir/traits.ts";
 import { walkOps } from "../ir/traverse.ts";
-import { tensorMapOf, tensorMaps } from "../layout/model/tensor-maps.ts";
+import { tensorCopyOf, tensorMaps } from "../layout/model/tensor-maps.ts";
 import { windowsOf } from "../layout/model/windows.ts";
 import type { Windows } from "../layout/model/windows.ts";
 import { makeOp } from "../ir/make-op.ts";
@@ -44,7 +44,7 @@ export function assignTensorMaps(kernel: Kernel): Kernel {
 function namedRegion(region: Region, windows: Windows, texts: MapTexts): Region {
   return changeEachOp(region, (op) => {
     if (op.kind === "copy_async" && op.attributes.by === "tensor")
-      return withAttributes(op, { map: tensorMapOf(op, windows).text });
+      return withAttributes(op, { map: tensorCopyOf(op, windows).text });
     if (op.kind === "prefetch_maps")
       return withAttributes(op, { maps: texts.get(windows.of(op.operands.ref).root) ?? [] });
     return changeRegions(op, (inner) => namedRegion(inner, windows, texts));

@@ -3,12 +3,14 @@ import type { MatrixCase } from "../matrix/case.ts";
 import { exact } from "../matrix/case.ts";
 import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
+import { copyFeatures } from "./copies.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 import { pipelineFeatures } from "./pipelines.ts";
 
 export const features: readonly Feature[] = [
   ...controlFeatures,
   ...conversionFeatures,
+  ...copyFeatures,
   ...pipelineFeatures,
 ];
 

@@ -14,15 +14,15 @@
 import { roundsCopy } from "../../ir/infer/asynchronous.ts";
 import type { Op } from "../../ir/node.ts";
 import { knownDivisor, sameSize } from "../../ir/size.ts";
-import { onceForEach } from "../../support/memo.ts";
 import type { Target } from "../../targets/target.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { swizzlePattern } from "../algebra/shared-layout.ts";
 import { tiledAxes } from "../algebra/shared-view.ts";
-import type { SharedView, TiledAxes } from "../algebra/shared-view.ts";
+import type { SharedView } from "../algebra/shared-view.ts";
 import type { GlobalBox } from "../access/window.ts";
 import { contiguousAxis, globalAlignment } from "./access-cost.ts";
 import { costs } from "./cost.ts";
+import { boxCount, planBoxes } from "./tensor-boxes.ts";
+import type { BoxPlan } from "./tensor-boxes.ts";
 import type { GlobalWindow, SharedWindow, Windows } from "./windows.ts";
 import { windowBytes } from "./windows.ts";
 
@@ -143,9 +143,6 @@ export function copyCost({ method, pieces }: CopyMethod, { shared }: CopyWindows
   return Math.ceil(perLane) * (method === "cp.async" ? costs.asynchronousCopy : costs.plainCopy);
 }
 
-const mostAxes = 5;
-const mostElements = 256;
-
 /** How many boxes make the copy, or why none do. */
 export function tensorPieces(
   op: Op<"copy_async">,
@@ -159,13 +156,17 @@ export function tensorPieces(
   if (views === undefined) return "the shared window is reshaped across what is stored apart";
   let pieces = 1;
   for (const view of views) {
-    const tiled = tiledAxes(view);
-    if (tiled === undefined) return "the shared window cuts through tiles";
-    const wrong = boxProblem(view, tiled, contiguousAxis(global) ?? 0);
-    if (wrong !== undefined) return wrong;
-    pieces = tiled.axes.reduce((count, { outer }) => count * outer, 1);
+    const plan = boxPlanOf(global, view);
+    if (typeof plan === "string") return plan;
+    pieces = boxCount(plan, view);
   }
   return pieces;
+}
+
+/** How the copy of a window on an array into or from a view of shared memory is cut into boxes, or why it is not. */
+export function boxPlanOf(global: GlobalWindow, view: SharedView): BoxPlan | string {
+  if (global.box === undefined) return "the array is reshaped across gaps";
+  return planBoxes(global.box, view, contiguousAxis(global) ?? 0);
 }
 
 /** Elements of 8 bits are bytes to TMA, which has no NaN for those. */
@@ -186,7 +187,6 @@ function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
     return array.some(({ stride }) => stride === 1)
       ? "the copy would gather single elements"
       : "no axis of the array is contiguous";
-  if (array.length > mostAxes) return `${array.length} axes are more than ${mostAxes}`;
   const bytes = dtype.bits / 8;
   if (bytes < 1) {
     const within = partsOfBytes(box, 1 / bytes);
@@ -232,50 +232,6 @@ export function storeProblem({ dtype, box }: GlobalWindow): string | undefined {
   return (knownDivisor(row) * dtype.bits) % 128 === 0
     ? undefined
     : ("rows of the array are not known to be multiples of 16 bytes" satisfies Mendable);
-}
-
-/** Of each view, by the axis that is contiguous in the array; several windows are looked at by one view. */
-const boxProblems = onceForEach((_: SharedView) => new Map<number, string | undefined>());
-
-function boxProblem(view: SharedView, tiled: TiledAxes, contiguous: number): string | undefined {
-  const known = boxProblems(view);
-  if (!known.has(contiguous)) known.set(contiguous, findBoxProblem(view, tiled, contiguous));
-  return known.get(contiguous);
-}
-
-/** Each tile of the shared window is a dense box whose rows run as the array's. */
-function findBoxProblem(
-  { bits, layout }: SharedView,
-  { start, axes }: TiledAxes,
-  contiguous: number,
-): string | undefined {
-  const bytes = bits / 8;
-  const pattern = Math.max(128, swizzlePattern(layout.swizzle));
-  const starts = [start, ...axes.filter(({ outer }) => outer > 1).map(({ jump }) => jump)];
-  const off = starts.find((byte) => byte % pattern !== 0);
-  if (off !== undefined)
-    return `a box starts ${off % pattern} bytes past a multiple of ${pattern} in shared memory`;
-  const parts = axes
-    .map(({ inner, step }, axis) => ({ inner, step, axis }))
-    .filter(({ inner }) => inner > 1)
-    .sort((left, right) => left.step - right.step);
-  const [row] = parts;
-  if (row === undefined) return "the window has one element";
-  if (row.axis !== contiguous) return "the copy would transpose";
-  const long = parts.find(({ inner }) => inner > mostElements);
-  if (long !== undefined)
-    return `${long.inner} elements along an axis are more than ${mostElements}`;
-  const width = row.inner * bytes;
-  if (width % 16 !== 0) return `rows of ${width} bytes are no multiple of 16`;
-  if (layout.swizzle > 0 && width !== layout.swizzle)
-    return `rows of ${width} bytes are not as wide as the swizzle of ${layout.swizzle}`;
-  let dense = bytes;
-  for (const { inner, step } of parts) {
-    if (step !== dense)
-      return `the shared window leaves gaps: a step of ${step} bytes, not ${dense}`;
-    dense *= inner;
-  }
-  return undefined;
 }
 
 /** Bytes that lie side by side on both sides, 16 at most. */

@@ -6,7 +6,7 @@
  *   a bf16 [m, k], window rows 128 by depth 64 into shared(tile 128 64, swizzle 128)
  *     map "load 64 of k, 128 of m every 2 * k bytes, swizzle 128"
  *
- * The text is what a placed kernel says of a copy, and of a `prefetch_maps` that asks for it ahead. Of one array, equal texts
+ * Boxes at the ends of long axes may have fewer elements, and then have a map of their own. The text is what a placed kernel says of a copy, and of a `prefetch_maps` that asks for it ahead. Of one array, equal texts
  * mean equal maps.
  */
 import { f32, i64, tf32, u64, u8 } from "../../formats/dtype.ts";
@@ -15,23 +15,33 @@ import type { Kernel, Op, Value } from "../../ir/node.ts";
 import { ceilDivSize, multiplySizes, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import type { GlobalBox } from "../access/window.ts";
+import type { GlobalBox, WindowAxis } from "../access/window.ts";
 import type { Swizzle } from "../algebra/shared-layout.ts";
 import { tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import { copyWindows, isRounded } from "./copy-methods.ts";
+import { boxPlanOf, copyWindows, isRounded } from "./copy-methods.ts";
 import { storedAs } from "./placed-types.ts";
+import { boxesOf } from "./tensor-boxes.ts";
+import type { Box, MapGroup } from "./tensor-boxes.ts";
 import type { SharedWindow, Windows } from "./windows.ts";
 
 export interface MapAxis {
+  /** The axes of the array that it stands for, outermost first: one, unless the array has more than a map can have. */
+  readonly roots: readonly MapRoot[];
+  readonly extent: Size;
+  readonly box: number;
+  /** In bytes; elements of the innermost axis lie side by side. */
+  readonly stride: Size;
+}
+
+export interface MapRoot {
   /** The axis of the array. */
   readonly root: number;
   /** The window's axis, for those that were not dropped. */
   readonly window: number | undefined;
   readonly extent: Size;
-  readonly box: number;
-  /** In bytes; elements of the innermost axis lie side by side. */
-  readonly stride: Size;
+  /** Whether indices may be outside, and would be those of other elements of the map's axis. */
+  readonly tested: boolean;
 }
 
 export interface TensorMap {
@@ -51,19 +61,56 @@ export function elementsPerUnit({ bits }: DType): number {
   return bits < 8 ? 8 / bits : 1;
 }
 
-/** Maps that were asked for, of the ops of a kernel and what is known of its windows. */
-const knownMaps = new WeakMap<Windows, Map<Op<"copy_async">, TensorMap>>();
-
-/** The map of a copy that is made by one. */
-export function tensorMapOf(op: Op<"copy_async">, windows: Windows): TensorMap {
-  const known = knownMaps.get(windows) ?? new Map<Op<"copy_async">, TensorMap>();
-  knownMaps.set(windows, known);
-  const map = known.get(op) ?? describedMap(op, windows);
-  known.set(op, map);
-  return map;
+/** A copy taken apart: its boxes, and the maps by which they are copied. */
+export interface TensorCopy {
+  readonly maps: readonly TensorMap[];
+  readonly boxes: readonly (Box & { readonly map: TensorMap })[];
+  /** What a placed kernel says of it. */
+  readonly text: string;
 }
 
-function describedMap(op: Op<"copy_async">, windows: Windows): TensorMap {
+/** Copies that were asked for, of the ops of a kernel and what is known of its windows. */
+const knownCopies = new WeakMap<Windows, Map<Op<"copy_async">, TensorCopy>>();
+
+/** The maps and boxes of a copy that is made by them. */
+export function tensorCopyOf(op: Op<"copy_async">, windows: Windows): TensorCopy {
+  const known = knownCopies.get(windows) ?? new Map<Op<"copy_async">, TensorCopy>();
+  knownCopies.set(windows, known);
+  const copy = known.get(op) ?? describedCopy(op, windows);
+  known.set(op, copy);
+  return copy;
+}
+
+/** Texts of several maps, one behind the other. */
+const separator = "; ";
+
+function describedCopy(op: Op<"copy_async">, windows: Windows): TensorCopy {
+  const { global, shared } = copyWindows(op, windows);
+  const view = sharedView(shared, windows);
+  const plan = boxPlanOf(global, view);
+  if (typeof plan === "string") throw new Error(`a tensor copy of a window where ${plan}`);
+  const maps = new Map<string, TensorMap>();
+  const boxes = boxesOf(plan, view).map((box) => {
+    const size = box.sizes.join();
+    const map = maps.get(size) ?? describedMap(op, windows, plan.groups, box.sizes);
+    maps.set(size, map);
+    return { ...box, map };
+  });
+  const texts = [...maps.values()].map(({ text }) => text);
+  return { maps: [...maps.values()], boxes, text: texts.join(separator) };
+}
+
+/** The maps that the text of a copy names. */
+export function mapTextsOf(text: string): readonly string[] {
+  return text.split(separator);
+}
+
+function describedMap(
+  op: Op<"copy_async">,
+  windows: Windows,
+  groups: readonly MapGroup[],
+  sizes: readonly number[],
+): TensorMap {
   const { global, shared, intoShared } = copyWindows(op, windows);
   const { box, dtype, root } = global;
   const view = sharedView(shared, windows);
@@ -72,7 +119,7 @@ function describedMap(op: Op<"copy_async">, windows: Windows): TensorMap {
   const map = {
     root,
     dtype: isRounded(op) ? tf32 : unitOf(dtype, reduction),
-    axes: mapAxes(box, view),
+    axes: mapAxes(box, view, groups, sizes),
     swizzle: view.layout.swizzle,
     fill,
     use: intoShared ? "load" : "store",
@@ -98,38 +145,56 @@ function unitOf(dtype: DType, reduction: Op<"copy_async">["attributes"]["reducti
   return reduction === "add" && dtype === i64 ? u64 : dtype;
 }
 
-function mapAxes({ array, axes, dtype }: GlobalBox, view: SharedView): readonly MapAxis[] {
+function mapAxes(
+  { array, axes, dtype }: GlobalBox,
+  view: SharedView,
+  groups: readonly MapGroup[],
+  sizes: readonly number[],
+): readonly MapAxis[] {
   const tiled = tiledAxes(view)?.axes ?? [];
-  const kept = axes.map(({ root }, window) => {
-    const { inner = 1, step = 0 } = tiled[window] ?? {};
-    return { root, window, inner, step: inner > 1 ? step : Infinity };
+  const windowOf = (root: number): number | undefined => {
+    const window = axes.findIndex((axis) => axis.root === root);
+    return window < 0 ? undefined : window;
+  };
+  const described = groups.map(({ roots, extent, stride }) => {
+    const [first = 0] = roots;
+    const window = roots.length === 1 ? windowOf(first) : undefined;
+    const { inner = 1, step = 0 } = (window === undefined ? undefined : tiled[window]) ?? {};
+    return {
+      roots: roots.map((root, position) => ({
+        root,
+        window: windowOf(root),
+        extent: array[root]?.extent ?? 1,
+        tested: position > 0 && mayOverhang(axes[windowOf(root) ?? -1]),
+      })),
+      extent,
+      stride,
+      size: window === undefined ? 1 : (sizes[window] ?? 1),
+      step: inner > 1 ? step : Infinity,
+    };
   });
-  const dropped = array.flatMap((_, root) =>
-    kept.some((axis) => axis.root === root)
-      ? []
-      : [{ root, window: undefined, inner: 1, step: Infinity }],
-  );
-  const contiguous = (root: number): boolean => array[root]?.stride === 1;
-  const sorted = [...kept, ...dropped].sort((left, right) => {
-    const first = Number(contiguous(right.root)) - Number(contiguous(left.root));
+  const sorted = described.toSorted((left, right) => {
+    const first = Number(right.stride === 1) - Number(left.stride === 1);
     return first !== 0
       ? first
       : left.step === right.step
-        ? right.root - left.root
+        ? (right.roots[0]?.root ?? 0) - (left.roots[0]?.root ?? 0)
         : left.step - right.step;
   });
   const unit = elementsPerUnit(dtype);
-  return sorted.map(({ root, window, inner }, index) => {
-    const { extent = 1, stride = 1 } = array[root] ?? {};
+  return sorted.map(({ roots, extent, stride, size }, index) => {
     const within = index === 0 ? unit : 1;
     return {
-      root,
-      window,
+      roots,
       extent: ceilDivSize(extent, within),
-      box: inner / within,
+      box: size / within,
       stride: multiplySizes(ceilDivSize(stride, unit), Math.max(1, dtype.bits / 8)),
     };
   });
+}
+
+function mayOverhang(axis: WindowAxis | undefined): boolean {
+  return axis?.bounds.some(({ low, high }) => low || high) ?? false;
 }
 
 function mapText(map: Omit<TensorMap, "text">, dtype: DType): string {
@@ -153,9 +218,10 @@ export function tensorMaps(
   const maps = new Map<Value, Map<string, TensorMap>>();
   walkOps(body, (op) => {
     if (op.kind !== "copy_async" || op.attributes.by !== "tensor") return;
-    const map = tensorMapOf(op, windows);
-    const ofArray = maps.get(map.root) ?? new Map<string, TensorMap>();
-    maps.set(map.root, ofArray.set(map.text, map));
+    for (const map of tensorCopyOf(op, windows).maps) {
+      const ofArray = maps.get(map.root) ?? new Map<string, TensorMap>();
+      maps.set(map.root, ofArray.set(map.text, map));
+    }
   });
   return maps;
 }

@@ -13,7 +13,7 @@
  * Nothing else may happen in the loop that others see, so that the order of steps and copies does not matter; inputs
  * are not written while the kernel runs.
  */
-import { copyLimits } from "../../ir/infer/asynchronous.ts";
+import { copyGrain } from "../../ir/infer/asynchronous.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { hasEffect, onlyComputes } from "../../ir/traits.ts";
@@ -26,6 +26,10 @@ import type { Windows } from "../../layout/model/windows.ts";
 import { unmarked } from "../../passes/profile-marks.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
+
+/** What a block of a loop may be to be copied ahead: a window that one tensor copy takes as it is. */
+const mostAxes = 5;
+const longest = 256;
 
 /** A load whose blocks are copied ahead. */
 export interface CopiedLoad {
@@ -164,11 +168,11 @@ class Planner {
     if (window.space !== "gmem") return false;
     const bytes = dtype.bits / 8;
     return (
-      shape.every((extent) => typeof extent === "number" && extent <= copyLimits.extent) &&
-      shape.length <= copyLimits.rank &&
-      (Number(shape.at(-1) ?? 0) * bytes) % copyLimits.grain === 0 &&
+      shape.every((extent) => typeof extent === "number" && extent <= longest) &&
+      shape.length <= mostAxes &&
+      (Number(shape.at(-1) ?? 0) * bytes) % copyGrain === 0 &&
       contiguousAxis(window) === shape.length - 1 &&
-      globalAlignment(window) * bytes >= copyLimits.grain
+      globalAlignment(window) * bytes >= copyGrain
     );
   }
 

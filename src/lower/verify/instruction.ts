@@ -16,7 +16,7 @@ import {
   wgmmaShapeProblem,
 } from "../../layout/model/product-instructions.ts";
 import type { Product } from "../../layout/model/product-instructions.ts";
-import { tensorMapOf } from "../../layout/model/tensor-maps.ts";
+import { mapTextsOf, tensorCopyOf } from "../../layout/model/tensor-maps.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import type { Windows } from "../../layout/model/windows.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
@@ -47,7 +47,9 @@ class Checker {
     walkOps(kernel.body, (op) => {
       if (op.kind !== "copy_async" || op.attributes.map === undefined) return;
       const { root } = copyWindows(op, this.#windows).global;
-      this.#maps.set(root, (this.#maps.get(root) ?? new Set()).add(op.attributes.map));
+      const maps = this.#maps.get(root) ?? new Set();
+      for (const map of mapTextsOf(op.attributes.map)) maps.add(map);
+      this.#maps.set(root, maps);
     });
   }
 
@@ -105,7 +107,7 @@ class Checker {
 
   #mapProblem(op: Op<"copy_async">): string | undefined {
     if (op.attributes.by !== "tensor") return undefined;
-    const { text } = tensorMapOf(op, this.#windows);
+    const { text } = tensorCopyOf(op, this.#windows);
     return op.attributes.map === text ? undefined : `its map is ${text}`;
   }
 

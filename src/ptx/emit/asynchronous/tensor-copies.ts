@@ -10,10 +10,8 @@
  *     cp.async.bulk.tensor … [barrier]               cp.async.bulk.tensor … .bulk_group
  */
 import type { Op } from "../../../ir/node.ts";
-import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
-import type { SharedView } from "../../../layout/algebra/shared-view.ts";
-import { elementsPerUnit, tensorMapOf } from "../../../layout/model/tensor-maps.ts";
-import type { TensorMap } from "../../../layout/model/tensor-maps.ts";
+import { elementsPerUnit, tensorCopyOf } from "../../../layout/model/tensor-maps.ts";
+import type { MapAxis, TensorMap } from "../../../layout/model/tensor-maps.ts";
 import type { TensorMapPlan } from "../../executable.ts";
 import type { Operand, Register } from "../../module.ts";
 import { address, discard, integer, pair, tensorAddress } from "../../operands.ts";
@@ -28,13 +26,6 @@ import { insideIndices } from "../memory/bounds-traps.ts";
 import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
-
-interface Box {
-  /** Bytes from the start of the shared window. */
-  readonly offset: number;
-  /** Elements from the start of the window along each of its axes. */
-  readonly steps: readonly number[];
-}
 
 /** The parameter that a map is, made when it is first asked for: its generic address. */
 export function mapParameter(context: EmitContext, map: TensorMap): Register {
@@ -54,27 +45,16 @@ export function mapParameter(context: EmitContext, map: TensorMap): Register {
   return context.parameter({ kind: "tensorMap", map: plan });
 }
 
-/** The boxes of a window, one for each tile of it. */
-function boxesOf(view: SharedView): readonly Box[] {
-  const tiled = tiledAxes(view)?.axes ?? [];
-  let boxes: readonly Box[] = [{ offset: 0, steps: [] }];
-  for (const { inner, outer, jump } of tiled)
-    boxes = boxes.flatMap(({ offset, steps }) =>
-      Array.from({ length: outer }, (_, index) => ({
-        offset: offset + index * jump,
-        steps: [...steps, index * inner],
-      })),
-    );
-  return boxes;
-}
-
-/** The copy taken apart: the map's address, and each box with its coordinates. */
+/** The copy taken apart: each box with its map's address and its coordinates. */
 interface PlannedCopy {
-  readonly map: Register;
   readonly rank: number;
   readonly start: SharedStart;
   readonly bytes: number;
-  readonly boxes: readonly { readonly offset: number; readonly coordinates: readonly Operand[] }[];
+  readonly boxes: readonly {
+    readonly map: Register;
+    readonly offset: number;
+    readonly coordinates: readonly Operand[];
+  }[];
 }
 
 function planCopy(
@@ -83,29 +63,64 @@ function planCopy(
   global: GlobalValue,
   shared: SharedValue,
 ): PlannedCopy {
-  const [view] = shared.window.views(shared.layout) ?? [];
-  if (view === undefined) throw new Error("a tensor copy of a window that cannot be described");
-  const tensorMap = tensorMapOf(op, context.windows);
-  const { axes } = tensorMap;
-  const elements = view.shape.reduce((total, extent) => total * extent, 1);
-  const boxes = boxesOf(view).map(({ offset, steps }) => ({
+  const { boxes } = tensorCopyOf(op, context.windows);
+  const elements = shared.window.shape.reduce((total, extent) => total * extent, 1);
+  const placed = boxes.map(({ offset, starts, map }) => ({
+    map,
     offset,
-    coordinates: axes.map(({ root, window }, axis) => {
-      const origin = global.origin[root];
-      if (origin === undefined) throw new Error(`no origin along axis ${root}`);
-      const step = window === undefined ? 0 : (steps[window] ?? 0);
-      const index = indexRegister(
-        context,
-        addIndex(context, origin, { register: undefined, constant: step }),
-      );
+    coordinates: map.axes.map((axis, position) => {
+      const index = coordinate(context, global, axis, starts);
       // What it is divided by divides it, below 0 too.
-      const shift = axis === 0 ? Math.log2(elementsPerUnit(global.dtype)) : 0;
+      const shift = position === 0 ? Math.log2(elementsPerUnit(global.dtype)) : 0;
       return shift === 0 ? index : context.code.make("b32", "shr.s32", index, integer(shift));
     }),
   }));
   const start = sharedStart(context, shared);
-  const map = mapParameter(context, tensorMap);
-  return { map, rank: axes.length, start, bytes: (elements * view.bits) / 8, boxes };
+  const parameters = new Map<TensorMap, Register>();
+  for (const { map } of boxes)
+    if (!parameters.has(map)) parameters.set(map, mapParameter(context, map));
+  return {
+    rank: boxes[0]?.map.axes.length ?? 0,
+    start,
+    bytes: (elements * shared.dtype.bits) / 8,
+    boxes: placed.flatMap(({ map, ...box }) => {
+      const parameter = parameters.get(map);
+      return parameter === undefined ? [] : [{ ...box, map: parameter }];
+    }),
+  };
+}
+
+/** Where a box begins along an axis of its map; outside of it where an index is outside along an axis that the map has as part of another. */
+function coordinate(
+  context: EmitContext,
+  global: GlobalValue,
+  { roots, extent }: MapAxis,
+  starts: readonly number[],
+): Register {
+  const { code } = context;
+  const indices = roots.map(({ root, window, extent: size, tested }) => {
+    const origin = global.origin[root];
+    if (origin === undefined) throw new Error(`no origin along axis ${root}`);
+    const constant = window === undefined ? 0 : (starts[window] ?? 0);
+    const index = indexRegister(
+      context,
+      addIndex(context, origin, { register: undefined, constant }),
+    );
+    return { index, size, tested };
+  });
+  const inside = indices.flatMap(({ index, size, tested }) =>
+    tested ? [code.make("pred", "setp.lt.u32", index, context.size(size))] : [],
+  );
+  const place = indices
+    .map(({ index, size }) => ({ index, size }))
+    .reduce((outer, { index, size }) => ({
+      index: code.make("b32", "mad.lo.s32", outer.index, context.size(size), index),
+      size,
+    })).index;
+  return inside.reduce(
+    (known, each) => code.make("b32", "selp.b32", known, context.size(extent), each),
+    place,
+  );
 }
 
 /** The ranks of a cluster that a multicast reaches, as a mask for rank 0 along its axes, and the shift. */
@@ -164,9 +179,9 @@ export function tensorCopyIn(
   const one = scope.warps === 1 ? electLane(context) : numbers.elected;
   const policy = cachePolicy(context, op);
   const opcode = `cp.async.bulk.tensor.${planned.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes`;
-  const operands = planned.boxes.map(({ offset, coordinates }) => [
+  const operands = planned.boxes.map(({ map, offset, coordinates }) => [
     address(planned.start.base, planned.start.offset + offset),
-    tensorAddress(planned.map, coordinates),
+    tensorAddress(map, coordinates),
     address(place.base, place.offset),
   ]);
   if (group === undefined) {
@@ -273,9 +288,9 @@ export function tensorCopyOut(
       : `cp.reduce.async.bulk.tensor.${planned.rank}d.global.shared::cta.${reductionOpcodes[reduction]}.bulk_group`;
   const policy = cachePolicy(context, op);
   code.guarded(scope.warps === 1 ? numbers.leader : numbers.elected, () => {
-    for (const { offset, coordinates } of planned.boxes)
+    for (const { map, offset, coordinates } of planned.boxes)
       code.emit(`${opcode}${policy.suffix}`, [
-        tensorAddress(planned.map, coordinates),
+        tensorAddress(map, coordinates),
         address(planned.start.base, planned.start.offset + offset),
         ...policy.operands,
       ]);

@@ -22,22 +22,16 @@ export const asynchronousCodes = registerCodes({
     remedy: "take windows of one shape",
   },
   TW2063: {
-    title: "copy of too many axes",
-    cause: "TMA walks windows of one to five axes.",
-    example: "copyAsync(x, buffer, { barrier })  // x has six axes",
-    remedy: "index some axes, or reshape the windows",
+    title: "copy of a window without axes",
+    cause: "Copies move rows of whole 16-byte pieces, and a window of all indices is one element.",
+    example: "copyAsync(x.at(i, 0), buffer.at(0, 0), { barrier })",
+    remedy: "take a slice along one axis, or load and store the element",
   },
   TW2064: {
     title: "unaligned copy",
     cause: "TMA moves rows of whole 16-byte pieces.",
     example: "copyAsync(x.at(slice(i, 3)), buffer, { barrier })  // 3 f32 are 12 bytes",
     remedy: "make the last extent a multiple of 16 bytes, or load and store instead",
-  },
-  TW2065: {
-    title: "copy too long",
-    cause: "TMA moves at most 256 elements along each axis at a time.",
-    example: "copyAsync(x.at(slice(i, 1024)), buffer, { barrier })",
-    remedy: "split the copy, or reshape both windows to more axes",
   },
   TW2066: {
     title: "copy without a barrier",
