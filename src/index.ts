@@ -171,6 +171,7 @@ export type {
   RegisterShares,
   Ring,
   RingPosition,
+  RoundingOptions,
   RunSteps,
   Scalar,
   ScalarSpec,

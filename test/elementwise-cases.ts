@@ -187,13 +187,13 @@ function reference(computes: Elementwise, operands: readonly Elements[], count: 
       classifyElements(computes.fn, computes.dtype, lanes(a), flags);
       break;
     case "unary":
-      unaryElements(computes.fn, computes.dtype, lanes(a), target);
+      unaryElements(computes.fn, computes.dtype, lanes(a), target, computes);
       break;
     case "binary":
-      binaryElements(computes.fn, computes.dtype, lanes(a), lanes(b), target);
+      binaryElements(computes.fn, computes.dtype, lanes(a), lanes(b), target, computes);
       break;
     case "fma":
-      fusedMultiplyAddElements(computes.dtype, lanes(a), lanes(b), lanes(c), target);
+      fusedMultiplyAddElements(computes.dtype, lanes(a), lanes(b), lanes(c), target, computes);
       break;
     case "select":
       selectElements(lanes(a) as Uint8Array, lanes(b), lanes(c), target);

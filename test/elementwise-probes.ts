@@ -6,14 +6,19 @@ import {
   acceptsFused,
   acceptsUnary,
   binaryFunctions,
+  acceptsFlush,
+  acceptsRounding,
   classifyFunctions,
   comparePredicates,
+  directedRoundings,
+  roundedFunctions,
   unaryFunctions,
 } from "../src/formats/arithmetic/functions.ts";
 import type {
   BinaryFunction,
   ClassifyFunction,
   ComparePredicate,
+  RoundingManner,
   UnaryFunction,
 } from "../src/formats/arithmetic/functions.ts";
 import { bool, dtypeNames, dtypes, isFloat } from "../src/formats/dtype.ts";
@@ -46,11 +51,15 @@ import { inexactFunctions } from "./support/inexact-functions.ts";
 
 /** What a probe computes, for a reference to compute the same. */
 export type Elementwise =
-  | { readonly kind: "unary"; readonly fn: UnaryFunction; readonly dtype: DType }
-  | { readonly kind: "binary"; readonly fn: BinaryFunction; readonly dtype: DType }
+  | ({ readonly kind: "unary"; readonly fn: UnaryFunction; readonly dtype: DType } & RoundingManner)
+  | ({
+      readonly kind: "binary";
+      readonly fn: BinaryFunction;
+      readonly dtype: DType;
+    } & RoundingManner)
   | { readonly kind: "compare"; readonly predicate: ComparePredicate; readonly dtype: DType }
   | { readonly kind: "classify"; readonly fn: ClassifyFunction; readonly dtype: DType }
-  | { readonly kind: "fma"; readonly dtype: DType }
+  | ({ readonly kind: "fma"; readonly dtype: DType } & RoundingManner)
   | { readonly kind: "select"; readonly dtype: DType }
   | ({ readonly kind: "cast"; readonly from: DType; readonly to: DType } & ConversionOptions);
 
@@ -111,6 +120,26 @@ function choicesOf(from: DType, to: DType): readonly Elementwise[] {
   );
 }
 
+/** Arithmetic in every manner that there is but the usual one. */
+export function manneredArithmetic(): readonly Elementwise[] {
+  return formats.flatMap((dtype) =>
+    roundedFunctions.flatMap((fn) =>
+      [undefined, ...directedRoundings].flatMap((rounding) =>
+        [undefined, true].flatMap((flushToZero): readonly Elementwise[] => {
+          const accepted =
+            (rounding === undefined || acceptsRounding(fn, dtype)) &&
+            (flushToZero === undefined || acceptsFlush(fn, dtype));
+          if (!accepted || (rounding === undefined && flushToZero === undefined)) return [];
+          const manner = { dtype, rounding, flushToZero };
+          if (fn === "fma") return [{ kind: "fma", ...manner }];
+          if (fn === "sqrt") return [{ kind: "unary", fn, ...manner }];
+          return [{ kind: "binary", fn, ...manner }];
+        }),
+      ),
+    ),
+  );
+}
+
 /** The formats of the operands. */
 function operandsOf(computes: Elementwise): readonly DType[] {
   switch (computes.kind) {
@@ -143,14 +172,21 @@ function nameOf(computes: Elementwise): string {
         .join("_");
     case "compare":
       return `compare_${computes.predicate}_${computes.dtype.name}`;
-    case "fma":
     case "select":
       return `${computes.kind}_${computes.dtype.name}`;
+    case "fma":
+      return `fma_${computes.dtype.name}${mannerName(computes)}`;
     case "unary":
     case "binary":
+      return `${computes.kind}_${computes.fn}_${computes.dtype.name}${mannerName(computes)}`;
     case "classify":
       return `${computes.kind}_${computes.fn}_${computes.dtype.name}`;
   }
+}
+
+function mannerName({ rounding, flushToZero }: RoundingManner): string {
+  const parts = [rounding, flushToZero === true ? "flushed" : undefined];
+  return parts.map((part) => (part === undefined ? "" : `_${part}`)).join("");
 }
 
 function emitElement(computes: Elementwise): Probe["emit"] {
@@ -158,15 +194,15 @@ function emitElement(computes: Elementwise): Probe["emit"] {
     const [a, b, c] = [() => some(first), () => some(second), () => some(third)];
     switch (computes.kind) {
       case "unary":
-        return [emitUnary(emission, computes.fn, computes.dtype, a())];
+        return [emitUnary(emission, computes.fn, computes.dtype, a(), computes)];
       case "classify":
         return [emitClassify(emission, computes.fn, computes.dtype, a())];
       case "binary":
-        return [emitBinary(emission, computes.fn, computes.dtype, a(), b())];
+        return [emitBinary(emission, computes.fn, computes.dtype, a(), b(), computes)];
       case "compare":
         return [emitCompare(emission, computes.predicate, computes.dtype, a(), b())];
       case "fma":
-        return [emitFma(emission, computes.dtype, a(), b(), c())];
+        return [emitFma(emission, computes.dtype, a(), b(), c(), computes)];
       case "select":
         return [emitSelect(emission, computes.dtype, a(), b(), c())];
       case "cast": {
@@ -190,15 +226,15 @@ function emitWords(computes: Elementwise, width: number): Probe["emit"] {
       ];
       switch (computes.kind) {
         case "unary":
-          return [unaryWord(emission, computes.fn, dtype, a(), slots)];
+          return [unaryWord(emission, computes.fn, dtype, a(), slots, computes)];
         case "classify":
           return classifyWord(emission, computes.fn, dtype, a(), slots);
         case "binary":
-          return [binaryWord(emission, computes.fn, dtype, a(), b(), slots)];
+          return [binaryWord(emission, computes.fn, dtype, a(), b(), slots, computes)];
         case "compare":
           return compareWord(emission, computes.predicate, dtype, a(), b(), slots);
         case "fma":
-          return [fmaWord(emission, dtype, a(), b(), c())];
+          return [fmaWord(emission, dtype, a(), b(), c(), computes)];
         case "select": {
           const conditions = operands[0]?.slice(index * slots, (index + 1) * slots) ?? [];
           return [selectWord(emission, dtype, conditions, b(), c())];

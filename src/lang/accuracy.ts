@@ -1,12 +1,23 @@
 /** Options of elementwise functions: how good a result has to be, how conversions round, and what is known of factors. */
+import { directedRoundings } from "../formats/arithmetic/functions.ts";
+import type { DirectedRounding, RoundingManner } from "../formats/arithmetic/functions.ts";
 import type { ConversionOptions } from "../formats/floats.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
+import { optionText, requireKnownOptions } from "../support/options.ts";
 
 /** How good a result has to be. */
 export interface Accuracy {
   /** By the GPU's own approximation, within the bound that docs/arithmetic.md lists. */
   readonly approximate?: boolean;
+}
+
+/** How results of arithmetic are rounded. */
+export interface RoundingOptions {
+  /** To the nearest number, to even where two are; towards zero, down or up, in f32 and f64. */
+  readonly rounding?: "nearest" | DirectedRounding;
+  /** Whether subnormal operands and results are zeros of their sign, in f32 and f16. */
+  readonly flushToZero?: boolean;
 }
 
 /** What is known of the factors of a product. */
@@ -15,20 +26,45 @@ export interface Factors {
   readonly oftenOne?: boolean;
 }
 
-/** The attribute that asks for an approximation, absent where none is asked for. */
-export function accuracyOf(
-  name: string,
-  options: Accuracy,
-  location: Location,
-): { readonly approximate?: true } {
-  requireKnownOptions(name, options, ["approximate"], "TW1033", location);
-  return options.approximate === true ? { approximate: true } : {};
-}
+/** All options of arithmetic, of which each function has some. */
+export type ArithmeticOptions = Accuracy & Factors & RoundingOptions;
 
-/** The attribute that says of a factor that it is often one, absent where nobody says so. */
-export function factorsOf(options: Factors, location: Location): { readonly oftenOne?: true } {
-  requireKnownOptions("mul", options, ["oftenOne"], "TW1033", location);
-  return options.oftenOne === true ? { oftenOne: true } : {};
+export type ArithmeticOption = keyof Accuracy | keyof Factors | keyof RoundingOptions;
+
+const known: { readonly [fn: string]: readonly ArithmeticOption[] } = {
+  add: ["rounding", "flushToZero"],
+  sub: ["rounding", "flushToZero"],
+  mul: ["rounding", "flushToZero", "oftenOne"],
+  div: ["rounding", "flushToZero", "approximate"],
+  fma: ["rounding", "flushToZero"],
+  reciprocal: ["rounding", "flushToZero", "approximate"],
+  sqrt: ["rounding", "flushToZero", "approximate"],
+};
+
+const roundings: readonly unknown[] = ["nearest", ...directedRoundings];
+
+/** The attributes that say how a function is computed; what is usual is absent. */
+export function mannerOf(
+  name: string,
+  options: ArithmeticOptions,
+  location: Location,
+): RoundingManner & { readonly approximate?: true; readonly oftenOne?: true } {
+  requireKnownOptions(name, options, known[name] ?? ["approximate"], "TW1033", location);
+  const { approximate, oftenOne, rounding, flushToZero } = options;
+  if (rounding !== undefined && !roundings.includes(rounding))
+    throw new TilewrightError({
+      code: "TW1033",
+      message: `${name} has no rounding ${optionText(rounding)}`,
+      location,
+      expected: roundings.map((each) => JSON.stringify(each)).join(", "),
+      found: optionText(rounding),
+    });
+  return {
+    ...(approximate === true && { approximate }),
+    ...(rounding !== undefined && rounding !== "nearest" && { rounding }),
+    ...(flushToZero === true && { flushToZero }),
+    ...(oftenOne === true && { oftenOne }),
+  };
 }
 
 /** How a conversion rounds and what becomes of numbers that are beyond the dtype, as far as it is said. */

@@ -5,9 +5,10 @@
  * |-------------|--------------------------------------------------|-------------------------------------|
  * | remainder   | `rem`, plus the divisor where the signs differ   | the same; by zero the dividend      |
  * | floorDivide | (x - remainder) / y, to the nearest whole number | the quotient, less 1 where it was rounded up |
+ * | reciprocal  | 1 / x                                            |                                     |
  * | nextAfter   | the bits, plus or minus 1                        |                                     |
  */
-import { dtypes, isFloat } from "../formats/dtype.ts";
+import { dtypes, isFloat, isInteger } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import { acceptsBinary, isArithmeticFloat } from "../formats/arithmetic/functions.ts";
 import type {
@@ -18,6 +19,8 @@ import type {
 import type { Value } from "../ir/node.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
+import { mannerOf } from "./accuracy.ts";
+import type { Accuracy, RoundingOptions } from "./accuracy.ts";
 import { shapeOf } from "./broadcast.ts";
 import { constantValue } from "./constants.ts";
 import { emitValue } from "./trace.ts";
@@ -119,7 +122,32 @@ function requireAccepted(
   });
 }
 
+/** Refuses formats without float arithmetic. */
+export function requireFloat(method: string, dtype: DType, location: Location): void {
+  requireAccepted(method, dtype, isArithmeticFloat, location);
+}
+
 const isNumber = (dtype: DType): boolean => acceptsBinary("rem", dtype);
+
+/** Of integers the roundings to whole numbers are the integer. */
+export function isWhole(dtype: DType, fn: UnaryFunction): boolean {
+  return isInteger(dtype) && roundings.has(fn);
+}
+
+const roundings: ReadonlySet<UnaryFunction> = new Set(["floor", "ceil", "round", "trunc"]);
+
+/** One over a number. */
+export function reciprocal(
+  value: Value,
+  dtype: DType,
+  options: Accuracy & RoundingOptions,
+  location: Location,
+): Value {
+  requireFloat("reciprocal", dtype, location);
+  const left = new Composer(value, location).number(dtype, 1);
+  const attributes = { fn: "div", ...mannerOf("reciprocal", options, location) } as const;
+  return emitValue("binary", { left, right: value }, attributes, location);
+}
 
 function withSignOf(c: Composer, dtype: DType, magnitude: Value, sign: Value): Value {
   const { code } = codeOf(dtype);
@@ -150,7 +178,7 @@ export function floorQuotient(left: Value, right: Value, dtype: DType, location:
 }
 
 export function nextAfter(left: Value, right: Value, dtype: DType, location: Location): Value {
-  requireAccepted("nextAfter", dtype, isArithmeticFloat, location);
+  requireFloat("nextAfter", dtype, location);
   const c = new Composer(left, location);
   const { code, step } = codeOf(dtype);
   const bits = c.bits(left, code);

@@ -1,18 +1,16 @@
 /**
- * What tiles and scalars have in common: arithmetic, element by element. The class is written once for
- * both; its parameter `K` says which of the two a result is, and `D` is the dtype, so that
+ * What tiles and scalars have in common: arithmetic, element by element. `K` is the kind of a result, `D` its dtype:
  *
  *   Tile<"f32">.lt(number)          is a Tile<"bool">
- *   Scalar<"f32">.mul(Tile<"f32">)  is a Tile<"f32">
  *   Tile<"f32">.add(Tile<"f16">)    does not compile
  */
-import type { ArithmeticFloatName, BinaryFunction } from "../formats/arithmetic/functions.ts";
 import type {
+  ArithmeticFloatName,
+  BinaryFunction,
   ClassifyFunction,
   ComparePredicate,
   UnaryFunction,
 } from "../formats/arithmetic/functions.ts";
-import { isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
 import type { ConversionOptions } from "../formats/floats.ts";
 import type { Value } from "../ir/node.ts";
@@ -21,9 +19,9 @@ import type { SymbolicSize } from "../ir/size.ts";
 import { isData } from "../ir/types.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { accuracyOf, conversionOf, factorsOf } from "./accuracy.ts";
-import type { Accuracy, Factors } from "./accuracy.ts";
-import { floorQuotient, floorRemainder, nextAfter } from "./composed.ts";
+import { conversionOf, mannerOf } from "./accuracy.ts";
+import type { Accuracy, ArithmeticOptions, Factors, RoundingOptions } from "./accuracy.ts";
+import { floorQuotient, floorRemainder, isWhole, nextAfter, reciprocal } from "./composed.ts";
 import { combine, make, noteCondition } from "./making.ts";
 import { commonDType, resolveOperands } from "./operands.ts";
 import type { Tile } from "./tile.ts";
@@ -41,10 +39,7 @@ interface DataKinds<D extends DTypeName> {
 /** A scalar or a tile, by its kind. */
 export type DataOf<K extends DataKind, D extends DTypeName> = DataKinds<D>[K];
 
-/**
- * What may stand beside a value of dtype `D`: a plain number becomes a constant of that dtype, and a
- * size that is known at launch an i32 scalar.
- */
+/** What may stand beside a value of dtype `D`: a number becomes a constant of it, a size that a launch knows an i32 scalar. */
 export type Operand<D extends DTypeName> =
   | number
   | HostValue<D>
@@ -59,10 +54,7 @@ export type Combined<K extends DataKind, O, D extends DTypeName> = [
   ? DataOf<K, D>
   : Tile<D>;
 
-/**
- * Where a function has only the formats `Has`: a value of dtype `D`, unless no format of it is among them. What may be one of
- * them, as an unknown dtype may, is decided when the kernel is traced.
- */
+/** Where a function has only the formats `Has`: a value of dtype `D` that may be one of them, which tracing decides. */
 type In<D extends DTypeName, Has extends DTypeName> = Elementwise<
   DataKind,
   [D] extends [Exclude<DTypeName, Has>] ? Has : D
@@ -76,9 +68,6 @@ type InIntegers<D extends DTypeName> = In<D, IntegerName>;
 type InNumbers<D extends DTypeName> = In<D, ArithmeticFloatName | IntegerName>;
 /** What integers and bools have. */
 export type InLogic<D extends DTypeName> = In<D, IntegerName | "bool">;
-
-/** Of integers they are the integer. */
-const roundings: ReadonlySet<UnaryFunction> = new Set(["floor", "ceil", "round", "trunc"]);
 
 export abstract class Elementwise<K extends DataKind, D extends DTypeName> extends Traced {
   abstract readonly kind: K;
@@ -97,22 +86,22 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   abstract [make](made: Origin): DataOf<K, DTypeName>;
 
   /** Sum. */
-  add<O extends Operand<D>>(other: O): Combined<K, O, D> {
-    return this.#binary("add", other);
+  add<O extends Operand<D>>(other: O, options?: RoundingOptions): Combined<K, O, D> {
+    return this.#binary("add", other, options);
   }
 
   /** Difference. */
-  sub<O extends Operand<D>>(other: O): Combined<K, O, D> {
-    return this.#binary("sub", other);
+  sub<O extends Operand<D>>(other: O, options?: RoundingOptions): Combined<K, O, D> {
+    return this.#binary("sub", other, options);
   }
 
   /** Product; one of f32 may say of its other factor that it is often one. */
-  mul<O extends Operand<D>>(other: O, options?: Factors): Combined<K, O, D> {
+  mul<O extends Operand<D>>(other: O, options?: Factors & RoundingOptions): Combined<K, O, D> {
     return this.#binary("mul", other, options);
   }
 
   /** Quotient; of integers rounded towards zero. */
-  div<O extends Operand<D>>(other: O, options?: Accuracy): Combined<K, O, D> {
+  div<O extends Operand<D>>(other: O, options?: Accuracy & RoundingOptions): Combined<K, O, D> {
     return this.#binary("div", other, options);
   }
 
@@ -281,9 +270,19 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#unary("trunc");
   }
 
+  /** One over this; rounded as a quotient. */
+  reciprocal(this: InFloats<D>, options?: Accuracy & RoundingOptions): DataOf<K, D>;
+  reciprocal(options: Accuracy & RoundingOptions = {}): DataOf<K, D> {
+    const location = captureLocation();
+    return this.#same(
+      reciprocal(useValue(this, location), this.dtype, options, location),
+      location,
+    );
+  }
+
   /** Square root. */
-  sqrt(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
-  sqrt(options?: Accuracy): DataOf<K, D> {
+  sqrt(this: InFloats<D>, options?: Accuracy & RoundingOptions): DataOf<K, D>;
+  sqrt(options?: Accuracy & RoundingOptions): DataOf<K, D> {
     return this.#unary("sqrt", options);
   }
 
@@ -460,11 +459,17 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     this: InFloats<D>,
     b: B,
     c: C,
+    options?: RoundingOptions,
   ): Combined<K, B | C, D>;
-  fma<B extends Operand<D>, C extends Operand<D>>(b: B, c: C): Combined<K, B | C, D> {
+  fma<B extends Operand<D>, C extends Operand<D>>(
+    b: B,
+    c: C,
+    options: RoundingOptions = {},
+  ): Combined<K, B | C, D> {
     const location = captureLocation();
     const [first, second, third] = resolveOperands("fma", this.dtype, [this, b, c], location);
-    const value = emitValue("fma", { a: first, b: second, c: third }, {}, location);
+    const attributes = mannerOf("fma", options, location);
+    const value = emitValue("fma", { a: first, b: second, c: third }, attributes, location);
     return combine(this, [b, c], value, location);
   }
 
@@ -520,11 +525,11 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return combine(this, [ifTrue, ifFalse], emitValue("select", operands, {}, location), location);
   }
 
-  #unary(fn: UnaryFunction, options: Accuracy = {}): DataOf<K, D> {
+  #unary(fn: UnaryFunction, options: ArithmeticOptions = {}): DataOf<K, D> {
     const location = captureLocation();
     const source = useValue(this, location);
-    if (isInteger(this.dtype) && roundings.has(fn)) return this.#same(source, location);
-    const attributes = { fn, ...accuracyOf(fn, options, location) };
+    if (isWhole(this.dtype, fn)) return this.#same(source, location);
+    const attributes = { fn, ...mannerOf(fn, options, location) };
     const value = emitValue("unary", { source }, attributes, location);
     return this.#same(noteCondition(value, fn, location), location);
   }
@@ -543,22 +548,20 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
 
   #classify(fn: ClassifyFunction): DataOf<K, "bool"> {
     const location = captureLocation();
-    const source = useValue(this, location);
-    const value = emitValue("classify", { source }, { fn }, location);
-    const name = opName({ kind: "classify", attributes: { fn } });
-    return this.#same(noteCondition(value, name, location), location);
+    const value = emitValue("classify", { source: useValue(this, location) }, { fn }, location);
+    const made = opName({ kind: "classify", attributes: { fn } });
+    return this.#same(noteCondition(value, made, location), location);
   }
 
   #binary<O extends Operand<D>>(
     fn: BinaryFunction,
     other: O,
-    options: Accuracy & Factors = {},
+    options: ArithmeticOptions = {},
   ): Combined<K, O, D> {
     const name = opName({ kind: "binary", attributes: { fn } });
-    return this.#composed(name, other, (left, right, _, location) => {
-      const known = fn === "mul" ? factorsOf(options, location) : accuracyOf(fn, options, location);
-      return emitValue("binary", { left, right }, { fn, ...known }, location);
-    });
+    return this.#composed(name, other, (left, right, _, location) =>
+      emitValue("binary", { left, right }, { fn, ...mannerOf(fn, options, location) }, location),
+    );
   }
 
   #compare<O extends Operand<D>>(predicate: ComparePredicate, other: O): Combined<K, O, "bool"> {

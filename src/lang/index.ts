@@ -56,7 +56,7 @@ export type { DotDType, DotOptions } from "./create.ts";
 export { assert, debugBreak, debugPrint } from "./debug.ts";
 export { profile } from "./profile.ts";
 export type { Operand } from "./elementwise.ts";
-export type { Accuracy } from "./accuracy.ts";
+export type { Accuracy, RoundingOptions } from "./accuracy.ts";
 export type { Index } from "./indices.ts";
 export { inlinePtx } from "./inline-ptx.ts";
 export type { InlineElements, InlineLanes, InlineResults, InlineTile } from "./inline-ptx.ts";

@@ -16,11 +16,17 @@ function constant(name: string, value: string, dtype: string): string {
   return `%${name} = constant {value = ${value}, dtype = ${dtype}, shape = []} : ${dtype}`;
 }
 
-function binary(fn: string, dtype: string, left: string, right: string): string | undefined {
+function binary(
+  fn: string,
+  dtype: string,
+  left: string,
+  right: string,
+  manner = "",
+): string | undefined {
   return folded(
     constant("l", left, dtype),
     constant("s", right, dtype),
-    `%r = binary %l, %s {fn = ${fn}} : ${dtype}`,
+    `%r = binary %l, %s {fn = ${fn}${manner}} : ${dtype}`,
   );
 }
 
@@ -56,6 +62,23 @@ describe("results are those of the format", () => {
     ["and", "bool", "true", "false", "false bool"],
   ])("%s of %s: %s and %s", (fn, dtype, left, right, result) => {
     expect(binary(fn, dtype, left, right)).toBe(result);
+  });
+
+  test.each([
+    ["add", "f32", "16777216", "1", "rounding = up", "16777218 f32"],
+    ["sub", "f64", "1", "1", "rounding = down", "-0 f64"],
+    ["div", "f64", "1", "3", "rounding = up", "0.33333333333333337 f64"],
+    ["mul", "f32", "1e-38", "0.5", "flushToZero = true", "0 f32"],
+  ])("%s of %s: %s and %s, %s", (fn, dtype, left, right, manner, result) => {
+    expect(binary(fn, dtype, left, right, `, ${manner}`)).toBe(result);
+  });
+
+  test("roots and fused sums, rounded as asked", () => {
+    const root = "%r = unary %l {fn = sqrt, rounding = up} : f32";
+    expect(folded(constant("l", "2", "f32"), root)).toBe("1.4142136573791504 f32");
+    const fused = "%r = fma %l, %l, %z {rounding = down} : f32";
+    const [factor, zero] = [constant("l", "4097", "f32"), constant("z", "0", "f32")];
+    expect(folded(factor, zero, fused)).toBe("16785408 f32");
   });
 });
 

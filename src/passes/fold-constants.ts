@@ -89,7 +89,7 @@ const foldUnary = fold(
   ({ operands }) => [operands.source],
   ({ attributes }, operands, target) => {
     const [source] = operands as OneOperand;
-    unaryElements(attributes.fn, source.dtype, source.elements, target.elements);
+    unaryElements(attributes.fn, source.dtype, source.elements, target.elements, attributes);
   },
 );
 
@@ -107,7 +107,8 @@ const foldBinary = fold(
   ({ operands }) => [operands.left, operands.right],
   ({ attributes }, operands, target) => {
     const [left, right] = operands as TwoOperands;
-    binaryElements(attributes.fn, left.dtype, left.elements, right.elements, target.elements);
+    const { fn } = attributes;
+    binaryElements(fn, left.dtype, left.elements, right.elements, target.elements, attributes);
   },
 );
 
@@ -124,9 +125,10 @@ const foldCompare = fold(
 const foldFused = fold(
   "fma",
   ({ operands }) => [operands.a, operands.b, operands.c],
-  (_, operands, target) => {
+  ({ attributes }, operands, target) => {
     const [a, b, c] = operands as ThreeOperands;
-    fusedMultiplyAddElements(a.dtype, a.elements, b.elements, c.elements, target.elements);
+    const { elements } = target;
+    fusedMultiplyAddElements(a.dtype, a.elements, b.elements, c.elements, elements, attributes);
   },
 );
 

@@ -5,12 +5,14 @@ import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
 import { copyFeatures } from "./copies.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
+import { numberFeatures } from "./numbers.ts";
 import { pipelineFeatures } from "./pipelines.ts";
 
 export const features: readonly Feature[] = [
   ...controlFeatures,
   ...conversionFeatures,
   ...copyFeatures,
+  ...numberFeatures,
   ...pipelineFeatures,
 ];
 

@@ -42,6 +42,29 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     remedy: "leave the option out",
   },
   {
+    name: "rounding that a format has not",
+    code: "TW2018",
+    make: () =>
+      program(({ halves }) => {
+        halves.load().add(1, { rounding: "up" }); // <- rounding that a format has not
+      }),
+    message: 'add of bf16 has no rounding "up"',
+    expected: "one of add, sub, mul, div, sqrt, fma; in f32 or f64",
+    found: "add of bf16",
+    remedy: "compute in f32",
+  },
+  {
+    name: "rounding that nobody has",
+    code: "TW1033",
+    make: () =>
+      program(({ tile }) => {
+        // @ts-expect-error there is no such rounding
+        tile.sqrt({ rounding: "odd" }); // <- rounding that nobody has
+      }),
+    message: 'sqrt has no rounding the text "odd"',
+    expected: '"nearest", "zero", "down", "up"',
+  },
+  {
     name: "scalar of another dtype",
     code: "TW2003",
     make: () =>

@@ -3,8 +3,8 @@
  * of 64 bits go through BigInt where a number would not hold them.
  */
 import { decodeFloat, encodeFloat } from "../../formats/floats.ts";
-import { precisions, roundInteger, roundTo } from "./exact.ts";
-import type { Precision, Rounding } from "./exact.ts";
+import { precisions, roundInteger, roundTo } from "../../formats/arithmetic/exact.ts";
+import type { Precision, Rounding } from "../../formats/arithmetic/exact.ts";
 import { bitsOfSingle, encodeBfloat, encodeHalf, roundAndFlush, roundToEven } from "./floats.ts";
 import { setWide, setWideNumber, toSigned, toUnsigned } from "./wide.ts";
 

@@ -2,7 +2,7 @@
 import { fusedMultiplyAdd } from "../../formats/arithmetic/fused.ts";
 import * as bits from "../arithmetic/bits.ts";
 import * as convert from "../arithmetic/convert.ts";
-import * as exact from "../arithmetic/exact.ts";
+import * as exact from "../../formats/arithmetic/exact.ts";
 import * as floats from "../arithmetic/floats.ts";
 import * as nans from "../arithmetic/nans.ts";
 import * as video from "../arithmetic/video.ts";

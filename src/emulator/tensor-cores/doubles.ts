@@ -1,7 +1,7 @@
 /** Products of f64 matrices: fused multiply-adds, k after k, each rounded as the instruction says. */
 import { fusedMultiplyAdd } from "../../formats/arithmetic/fused.ts";
-import { fuseRounded, precisions } from "../arithmetic/exact.ts";
-import type { Rounding } from "../arithmetic/exact.ts";
+import { fuseRounded, precisions } from "../../formats/arithmetic/exact.ts";
+import type { Rounding } from "../../formats/arithmetic/exact.ts";
 import type { Collective, WarpView } from "../collective.ts";
 import type { ProductShape } from "./forms.ts";
 import type { Registers } from "./operands.ts";

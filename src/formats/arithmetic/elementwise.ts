@@ -18,11 +18,18 @@ import {
   floatUnaryLoops,
 } from "./float-loops.ts";
 import type { FloatBinaryFunction, FloatUnaryFunction, LoopPredicate } from "./float-loops.ts";
-import { acceptsBinary, acceptsClassify, acceptsCompare, acceptsUnary } from "./functions.ts";
+import {
+  acceptsBinary,
+  acceptsClassify,
+  acceptsCompare,
+  acceptsUnary,
+  isRounded,
+} from "./functions.ts";
 import type {
   BinaryFunction,
   ClassifyFunction,
   ComparePredicate,
+  RoundingManner,
   UnaryFunction,
 } from "./functions.ts";
 import {
@@ -54,6 +61,7 @@ import {
   wideRegisters,
 } from "./registers.ts";
 import type { RegisterKind } from "./registers.ts";
+import { isMannered, roundedElements } from "./rounded.ts";
 import { wideBinaryLoops, wideCompareLoops, wideUnaryLoops } from "./wide-loops.ts";
 
 const integers = integerRegisters;
@@ -144,9 +152,14 @@ export function unaryElements(
   dtype: DType,
   source: Elements,
   target: Elements,
+  manner: RoundingManner = {},
 ): void {
   requireDefined(acceptsUnary(fn, dtype), fn, dtype);
   requireLength(target, source);
+  if (isMannered(manner) && isRounded(fn)) {
+    roundedElements(fn, dtype, [source], target, manner);
+    return;
+  }
   unaryRunners[registerKind(dtype)](fn, dtype, source, target);
 }
 
@@ -218,9 +231,14 @@ export function binaryElements(
   left: Elements,
   right: Elements,
   target: Elements,
+  manner: RoundingManner = {},
 ): void {
   requireDefined(acceptsBinary(fn, dtype), fn, dtype);
   requireLength(target, left, right);
+  if (isMannered(manner) && isRounded(fn)) {
+    roundedElements(fn, dtype, [left, right], target, manner);
+    return;
+  }
   binaryRunners[registerKind(dtype)](fn, dtype, left, right, target);
 }
 

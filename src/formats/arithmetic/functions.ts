@@ -351,6 +351,38 @@ export function acceptsApproximate(fn: UnaryFunction | BinaryFunction, dtype: DT
   return known.includes(fn) && isArithmeticFloat(dtype) && dtype.name !== "f64";
 }
 
+/** Roundings other than to the nearest number, which all arithmetic has. */
+export const directedRoundings = ["zero", "down", "up"] as const;
+export type DirectedRounding = (typeof directedRoundings)[number];
+
+/** How results are rounded, and whether subnormal numbers count as zeros; to the nearest and as numbers where it is not said. */
+export interface RoundingManner {
+  readonly rounding?: DirectedRounding | undefined;
+  readonly flushToZero?: boolean | undefined;
+}
+
+/** The functions that GPUs round as asked, and the one that has no name among them. */
+export const roundedFunctions = ["add", "sub", "mul", "div", "sqrt", "fma"] as const;
+export type RoundedFunction = (typeof roundedFunctions)[number];
+
+type AnyFunction = UnaryFunction | BinaryFunction | "fma";
+
+export function isRounded(fn: AnyFunction): fn is RoundedFunction {
+  const known: readonly string[] = roundedFunctions;
+  return known.includes(fn);
+}
+
+/** f16 rounds to the nearest number alone, and so do the formats that compute in f32. */
+export function acceptsRounding(fn: AnyFunction, { name }: DType): boolean {
+  return isRounded(fn) && (name === "f32" || name === "f64");
+}
+
+/** bf16 has the exponents of f32, but no instructions that flush; quotients and roots of f16 are made in f32. */
+export function acceptsFlush(fn: AnyFunction, { name }: DType): boolean {
+  if (!isRounded(fn)) return false;
+  return name === "f32" || (name === "f16" && fn !== "div" && fn !== "sqrt");
+}
+
 /** Formats with a fused multiply-add. */
 export function acceptsFused(dtype: DType): boolean {
   return inDomain("float", dtype);

@@ -14,7 +14,9 @@
  * an exponent is so extreme that the parts could overflow or vanish, BigInt does it.
  */
 import type { DType, Elements } from "../dtype.ts";
+import { fuseRounded, precisions } from "./exact.ts";
 import { acceptsFused } from "./functions.ts";
+import type { RoundingManner } from "./functions.ts";
 import {
   floatRegisters,
   forEachPiece,
@@ -22,6 +24,7 @@ import {
   registerElements,
   storeFloats,
 } from "./registers.ts";
+import { isMannered, roundedElements } from "./rounded.ts";
 
 const elements = floatRegisters;
 const elementWords = new Int32Array(elements.buffer);
@@ -75,8 +78,13 @@ export function fusedMultiplyAddElements(
   b: Elements,
   c: Elements,
   target: Elements,
+  manner: RoundingManner = {},
 ): void {
   if (!acceptsFused(dtype)) throw new Error(`fma of ${dtype.name}`);
+  if (isMannered(manner)) {
+    roundedElements("fma", dtype, [a, b, c], target, manner);
+    return;
+  }
   const loop = dtype.name === "f64" ? fuseF64 : fuseNarrow;
   forEachPiece(target.length, (start, count) => {
     loadFloats(dtype, a, start, count, 0);
@@ -129,54 +137,11 @@ export function fusedMultiplyAdd(a: number, b: number, c: number): number {
     Math.abs(c) < extreme &&
     Math.abs(a) < extreme &&
     Math.abs(b) < extreme;
-  if (!isTame) return fuseExactly(a, b, c);
+  if (!isTame) return fuseRounded(a, b, c, precisions.f64, "rn");
   const productError = multiplicationError(a, b, product);
   const small = c + productError;
   const smallError = additionError(c, productError, small);
   const large = product + small;
   const largeError = additionError(product, small, large);
   return large + addToOdd(smallError, largeError);
-}
-
-/** A finite number as `mantissa` · 2^`exponent`. */
-function decompose(value: number): { readonly mantissa: bigint; readonly exponent: number } {
-  scratch[0] = value;
-  const bits = BigInt.asUintN(64, scratchBits[0] as bigint);
-  const biased = Number((bits >> 52n) & 0x7ffn);
-  const fraction = bits & 0xfffffffffffffn;
-  const magnitude = biased === 0 ? fraction : fraction | 0x10000000000000n;
-  return { mantissa: bits >> 63n ? -magnitude : magnitude, exponent: Math.max(biased, 1) - 1075 };
-}
-
-function fuseExactly(a: number, b: number, c: number): number {
-  const left = decompose(a);
-  const right = decompose(b);
-  const addend = decompose(c);
-  const productExponent = left.exponent + right.exponent;
-  const exponent = Math.min(productExponent, addend.exponent);
-  const sum =
-    ((left.mantissa * right.mantissa) << BigInt(productExponent - exponent)) +
-    (addend.mantissa << BigInt(addend.exponent - exponent));
-  return roundExact(sum, exponent);
-}
-
-/** `mantissa` · 2^`exponent` rounded to the nearest f64, ties to even. */
-function roundExact(mantissa: bigint, exponent: number): number {
-  if (mantissa === 0n) return 0;
-  const magnitude = mantissa < 0n ? -mantissa : mantissa;
-  const bitLength = magnitude.toString(2).length;
-  // The last place of the result: that of a 53-bit number, or of the subnormal ones.
-  const place = Math.max(exponent + bitLength - 53, -1074);
-  const drop = place - exponent;
-  let kept = magnitude << BigInt(Math.max(-drop, 0));
-  if (drop > 0) {
-    const shift = BigInt(drop);
-    kept = magnitude >> shift;
-    const rest = magnitude - (kept << shift);
-    const half = 1n << (shift - 1n);
-    if (rest > half || (rest === half && (kept & 1n) === 1n)) kept += 1n;
-  }
-  const result =
-    place > 960 ? Number(kept) * 2 ** 960 * 2 ** (place - 960) : Number(kept) * 2 ** place;
-  return mantissa < 0n ? -result : result;
 }

@@ -9,14 +9,14 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
+import { mannerMistakes } from "../../../test/support/manner-mistakes.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { dimension } from "../size.ts";
 import { tileCodes } from "../../support/diagnostic-codes/ir/tiles.ts";
 import { valueCodes } from "../../support/diagnostic-codes/ir/values.ts";
 
-const { bf16, bool, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i64, i8, u64, u8 } = dtypes;
+const { bf16, bool, f16, f32, f8e4m3fn, f8e5m2, i32, i64, i8, u64, u8 } = dtypes;
 const row = tile(f32, 64);
-const half = tile(bf16, 64);
 const square = tile(bf16, 64, 64);
 const matrix = tile(f32, 128, 64);
 
@@ -149,42 +149,7 @@ const valueMistakes: readonly Mistake[] = [
     make: () => infer("iota", {}, { dtype: bool, shape: [2], axis: 0 }),
     message: "iota is not defined for bool",
   },
-  {
-    name: "an approximate tangent",
-    code: "TW2015",
-    make: () => infer("unary", { source: row }, { fn: "tan", approximate: true }),
-    message: "tan has no approximate form for f32",
-    found: "tan of f32",
-    remedy: "leave the option out",
-  },
-  {
-    name: "an approximate exponential of f64",
-    code: "TW2015",
-    make: () => infer("unary", { source: scalar(f64) }, { fn: "exp", approximate: true }),
-    message: "exp has no approximate form for f64",
-    expected:
-      "one of sqrt, rsqrt, exp, exp2, log, log2, sin, cos, tanh, erf, logistic, div; in f32, tf32, f16 or bf16",
-  },
-  {
-    name: "an approximate product",
-    code: "TW2015",
-    make: () => infer("binary", { left: row, right: row }, { fn: "mul", approximate: true }),
-    message: "mul has no approximate form for f32",
-  },
-  {
-    name: "factors of bf16 that are often one",
-    code: "TW2017",
-    make: () => infer("binary", { left: half, right: half }, { fn: "mul", oftenOne: true }),
-    message: "mul of bf16 has no form for factors that are often one",
-    expected: "mul of f32",
-    found: "mul of bf16",
-  },
-  {
-    name: "a sum with what is often one",
-    code: "TW2017",
-    make: () => infer("binary", { left: row, right: row }, { fn: "add", oftenOne: true }),
-    message: "add of f32 has no form for factors that are often one",
-  },
+  ...mannerMistakes,
   {
     name: "PTX of one's own with operands of two shapes",
     code: "TW2016",

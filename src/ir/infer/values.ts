@@ -4,14 +4,22 @@ import {
   acceptsBinary,
   acceptsClassify,
   acceptsCompare,
+  acceptsFlush,
   acceptsFused,
+  acceptsRounding,
   acceptsUnary,
   approximateFunctions,
   inDomain,
+  roundedFunctions,
 } from "../../formats/arithmetic/functions.ts";
-import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
+import type {
+  BinaryFunction,
+  RoundingManner,
+  UnaryFunction,
+} from "../../formats/arithmetic/functions.ts";
+import { isMannered } from "../../formats/arithmetic/rounded.ts";
 import { conversionChoices } from "../../formats/conversion-rules.ts";
-import { bool, i32, isFloat, isInteger, isWide } from "../../formats/dtype.ts";
+import { bool, f16, i32, isFloat, isInteger, isWide } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { opName } from "../op-names.ts";
 import type { valueOps } from "../ops/values.ts";
@@ -93,10 +101,42 @@ function requireApproximation(
   });
 }
 
+/** Refuses a rounding, or the flush of subnormal numbers, that a function has not in a format. */
+function requireManner(
+  draft: AnyDraft & {
+    readonly attributes: RoundingManner & {
+      readonly fn?: UnaryFunction | BinaryFunction;
+      readonly approximate?: boolean | undefined;
+    };
+  },
+  dtype: DType,
+): void {
+  const { fn = "fma", rounding, flushToZero, approximate } = draft.attributes;
+  const text = `${opName(draft)} of ${dtype.name}`;
+  if (approximate === true && (rounding !== undefined || flushToZero === true))
+    fail(draft, "TW2018", `an approximation is not rounded as asked`, {
+      expected: "approximate, or rounding and flushToZero",
+      found: "both",
+      remedy: "leave approximate out; an approximation flushes subnormal numbers anyway",
+    });
+  if (rounding !== undefined && !acceptsRounding(fn, dtype))
+    fail(draft, "TW2018", `${text} has no rounding ${JSON.stringify(rounding)}`, {
+      expected: `${listText(roundedFunctions)}; in f32 or f64`,
+      found: text,
+    });
+  if (flushToZero === true && !acceptsFlush(fn, dtype))
+    fail(draft, "TW2018", `${text} does not flush subnormal numbers`, {
+      expected: `${listText(roundedFunctions)} in f32; ${listText(roundedFunctions.filter((each) => acceptsFlush(each, f16)))} in f16`,
+      found: text,
+      remedy: "leave flushToZero out, or compute in f32",
+    });
+}
+
 /** Whether factors that are often one are those of a product that has a form for them. */
 function requireFactors(draft: Draft<"binary">, dtype: DType): void {
-  const { fn, oftenOne } = draft.attributes;
-  if (oftenOne !== true || (fn === "mul" && dtype.name === "f32")) return;
+  const { fn, oftenOne, ...manner } = draft.attributes;
+  const isUsual = fn === "mul" && dtype.name === "f32" && !isMannered(manner);
+  if (oftenOne !== true || isUsual) return;
   fail(
     draft,
     "TW2017",
@@ -167,6 +207,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const { fn } = draft.attributes;
     requireFunction(draft, source.dtype, (each) => acceptsUnary(fn, each));
     requireApproximation(draft, source.dtype);
+    requireManner(draft, source.dtype);
     return [source];
   },
 
@@ -184,6 +225,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     sameTypes(draft, left, right);
     requireFunction(draft, left.dtype, (each) => acceptsBinary(fn, each));
     requireApproximation(draft, left.dtype);
+    requireManner(draft, left.dtype);
     requireFactors(draft, left.dtype);
     return [left];
   },
@@ -204,6 +246,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     sameTypes(draft, a, b);
     sameTypes(draft, a, c);
     requireFunction(draft, a.dtype, acceptsFused);
+    requireManner(draft, a.dtype);
     return [a];
   },
 

@@ -3,10 +3,14 @@ import {
   binaryFunctions,
   classifyFunctions,
   comparePredicates,
+  directedRoundings,
   unaryFunctions,
 } from "../../formats/arithmetic/functions.ts";
 import { overflows, roundings } from "../../formats/floats.ts";
 import { computes, computesEach, defineOps } from "./define.ts";
+
+/** How a result is rounded, and whether subnormal numbers count as zeros. */
+const mannered = { rounding: { optional: directedRoundings }, flushToZero: "flag?" } as const;
 
 export const valueOps = defineOps({
   constant: {
@@ -60,9 +64,9 @@ export const valueOps = defineOps({
   },
   unary: {
     summary:
-      "A function of one number, element by element; with `approximate`, by the GPU's own approximation.",
+      "A function of one number, element by element; with `approximate`, by the GPU's own approximation. `rounding` and `flushToZero` say how roots are rounded.",
     operands: { source: "one" },
-    attributes: { fn: unaryFunctions, approximate: "flag?" },
+    attributes: { fn: unaryFunctions, approximate: "flag?", ...mannered },
     regions: {},
     traits: computesEach,
   },
@@ -75,9 +79,9 @@ export const valueOps = defineOps({
   },
   binary: {
     summary:
-      "A function of two numbers of one type, element by element; with `approximate`, by the GPU's own approximation. With `oftenOne`, of products of f32 alone, warps whose right factors are all one leave them out.",
+      "A function of two numbers of one type, element by element; with `approximate`, by the GPU's own approximation. `rounding` is another one than to the nearest number; with `flushToZero` subnormal operands and results are zeros. With `oftenOne`, of products of f32 alone, warps whose right factors are all one leave them out.",
     operands: { left: "one", right: "one" },
-    attributes: { fn: binaryFunctions, approximate: "flag?", oftenOne: "flag?" },
+    attributes: { fn: binaryFunctions, approximate: "flag?", ...mannered, oftenOne: "flag?" },
     regions: {},
     traits: computesEach,
   },
@@ -89,9 +93,9 @@ export const valueOps = defineOps({
     traits: computesEach,
   },
   fma: {
-    summary: "a * b + c with one rounding.",
+    summary: "a * b + c with one rounding, which `rounding` chooses; `flushToZero` as of `binary`.",
     operands: { a: "one", b: "one", c: "one" },
-    attributes: {},
+    attributes: mannered,
     regions: {},
     traits: computesEach,
   },

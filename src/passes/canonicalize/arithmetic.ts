@@ -4,6 +4,7 @@
  * (NaN), and x - x is not 0 (inf) where x is a float.
  */
 import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
+import { isMannered } from "../../formats/arithmetic/rounded.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Op } from "../../ir/node.ts";
 import { defineRules, rule } from "../../ir/rewrite/rules.ts";
@@ -57,6 +58,9 @@ function resultType(op: AnyOp): DataType {
   return type;
 }
 
+/** Sums and products that are rounded or flushed otherwise: a difference from zero may be -0, and a product with one zero. */
+const isUsual = ({ attributes }: Op<"binary">): boolean => !isMannered(attributes);
+
 function isFloatOp(op: AnyOp): boolean {
   return resultType(op).dtype.kind === "float";
 }
@@ -75,7 +79,7 @@ export const binaryRules = defineRules("arithmetic", {
 
   "neutral right operand": rule("binary", (op, context) => {
     const { left, right } = op.operands;
-    const test = neutral[op.attributes.fn];
+    const test = isUsual(op) ? neutral[op.attributes.fn] : undefined;
     return test?.(context.literal(right), resultType(op).dtype) === true ? left : undefined;
   }),
 
@@ -124,12 +128,12 @@ export const binaryRules = defineRules("arithmetic", {
 
   "adding a negation": rule("binary", ({ operands, attributes }, context) => {
     const opposite = { add: "sub", sub: "add" } as const;
-    const { fn } = attributes;
+    const { fn, ...manner } = attributes;
     if (fn !== "add" && fn !== "sub") return undefined;
     const inner = context.definition(operands.right);
     if (!isUnary(inner, "neg")) return undefined;
     const pair = { left: operands.left, right: inner.operands.source };
-    return context.createOne("binary", pair, { fn: opposite[fn] });
+    return context.createOne("binary", pair, { fn: opposite[fn], ...manner });
   }),
 });
 

@@ -46,6 +46,29 @@ describe("comparisons", () => {
   });
 });
 
+describe("sums and products that are rounded otherwise", () => {
+  test.each([
+    ["mul", 1, "flushToZero = true"],
+    ["add", "-0", "rounding = down"],
+    ["sub", 0, "rounding = down"],
+    ["div", 1, "flushToZero = true"],
+  ])("%s of %s stays with %s", (fn, value, manner) => {
+    const text = canonical(
+      `%1 = constant {value = ${value}, dtype = f32, shape = []} : f32`,
+      `%r = binary %a, %1 {fn = ${fn}, ${manner}} : f32`,
+    );
+    expect(text).toContain(`{fn = ${fn}, ${manner}}`);
+  });
+
+  test("a negation is subtracted in the same manner", () => {
+    const text = canonical(
+      "%1 = unary %a {fn = neg} : f32",
+      "%r = binary %a, %1 {fn = add, rounding = up} : f32",
+    );
+    expect(text).toContain("binary %a, %a {fn = sub, rounding = up}");
+  });
+});
+
 describe("branches", () => {
   test("all cases of a switch must agree, not two of three", () => {
     const text = canonical(

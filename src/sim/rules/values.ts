@@ -69,14 +69,14 @@ function iotaElements(dtype: DType, shape: readonly number[], axis: number): Ele
 
 function binary(op: Op<"binary">, code: Assembler): void {
   const { left, right } = op.operands;
-  const { fn } = op.attributes;
+  const { fn, ...manner } = op.attributes;
   const dtype = dtypeOf(left);
   const direct = indexFunctions[fn];
   if (left.type.kind === "scalar" && dtype === i32 && direct !== undefined)
     code.emit(op, indexStep(code.result(op), code.slot(left), code.slot(right), direct));
   else
     emitElementwise(code, op, [left, right], (target, a, b) => {
-      binaryElements(fn, dtype, a, b, target);
+      binaryElements(fn, dtype, a, b, target, manner);
     });
 }
 
@@ -202,10 +202,10 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
 
   unary(op, code) {
     const { source } = op.operands;
-    const { fn } = op.attributes;
+    const { fn, ...manner } = op.attributes;
     const dtype = dtypeOf(source);
     emitElementwise(code, op, [source], (target, elements) => {
-      unaryElements(fn, dtype, elements, target);
+      unaryElements(fn, dtype, elements, target, manner);
     });
   },
 
@@ -225,7 +225,7 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
     const { a, b, c } = op.operands;
     const dtype = dtypeOf(a);
     emitElementwise(code, op, [a, b, c], (target, x, y, z) => {
-      fusedMultiplyAddElements(dtype, x, y, z, target);
+      fusedMultiplyAddElements(dtype, x, y, z, target, op.attributes);
     });
   },
 

@@ -6,8 +6,11 @@ import type {
   BinaryIn,
   ClassifyFunction,
   ComparePredicate,
+  DirectedRounding,
+  RoundingManner,
   UnaryIn,
 } from "../../../formats/arithmetic/functions.ts";
+import { isMannered } from "../../../formats/arithmetic/rounded.ts";
 import type { Code } from "../../function-builder.ts";
 import { mathFunctions } from "../../math/index.ts";
 import type { Operand, Register } from "../../module.ts";
@@ -166,16 +169,34 @@ const binaryEmitters: { readonly [F in FloatBinaryFunction]: Binary } = {
   atan2: (code, width, left, right) => mathFunctions[`f${width}`].binary.atan2(code, left, right),
 };
 
-/** Approximations are of f32; that there is one was checked when the op was made. */
+/** How a function is to be computed, where there is a choice. */
+export interface FloatManner extends RoundingManner {
+  readonly approximate?: boolean | undefined;
+}
+
+const roundingModifiers: { readonly [R in DirectedRounding]: string } = {
+  zero: "rz",
+  down: "rm",
+  up: "rp",
+};
+
+/** The modifiers of an instruction that rounds: `rz.ftz`. */
+export function roundingText({ rounding, flushToZero = false }: RoundingManner): string {
+  const mode = rounding === undefined ? "rn" : roundingModifiers[rounding];
+  return flushToZero ? `${mode}.ftz` : mode;
+}
+
+/** Approximations are of f32; that there is one was checked when the op was made, and so were roundings. */
 export function floatUnary(
   code: Code,
   fn: FloatUnaryFunction,
   width: FloatWidth,
   value: Register,
-  approximate = false,
+  manner: FloatManner = {},
 ): Register {
-  if (approximate && fn in approximations.unary)
+  if (manner.approximate === true && fn in approximations.unary)
     return approximations.unary[fn as keyof typeof approximations.unary](code, value);
+  if (isMannered(manner)) return make(code, width, `${fn}.${roundingText(manner)}`, value);
   return unaryEmitters[fn](code, width, value);
 }
 
@@ -185,10 +206,11 @@ export function floatBinary(
   width: FloatWidth,
   left: Register,
   right: Register,
-  approximate = false,
+  manner: FloatManner = {},
 ): Register {
-  if (approximate && fn in approximations.binary)
+  if (manner.approximate === true && fn in approximations.binary)
     return approximations.binary[fn as keyof typeof approximations.binary](code, left, right);
+  if (isMannered(manner)) return make(code, width, `${fn}.${roundingText(manner)}`, left, right);
   return binaryEmitters[fn](code, width, left, right);
 }
 
@@ -198,8 +220,9 @@ export function floatFma(
   a: Register,
   b: Register,
   c: Register,
+  manner: RoundingManner = {},
 ): Register {
-  return make(code, width, "fma.rn", a, b, c);
+  return make(code, width, `fma.${roundingText(manner)}`, a, b, c);
 }
 
 /** Whether numbers are unordered matters to `ne` alone, which holds for them. */

@@ -18,6 +18,7 @@ import type {
   BinaryFunction,
   ClassifyFunction,
   ComparePredicate,
+  RoundingManner,
   UnaryFunction,
 } from "../../../formats/arithmetic/functions.ts";
 import { functionNatures } from "../../../formats/arithmetic/functions.ts";
@@ -28,7 +29,7 @@ import type { Register } from "../../module.ts";
 import { elementClass } from "../values.ts";
 import type { Emission } from "./emission.ts";
 import { floatBinary, floatClassify, floatCompare, floatFma, floatUnary } from "./floats.ts";
-import type { FloatBinaryFunction, FloatUnaryFunction } from "./floats.ts";
+import type { FloatBinaryFunction, FloatManner, FloatUnaryFunction } from "./floats.ts";
 import { elementFromF32 } from "./from-f32.ts";
 import { halfBinary, halfCompare, halfFma, halfUnary, isHalf } from "./half-precision.ts";
 import {
@@ -58,7 +59,7 @@ export function emitUnary(
   fn: UnaryFunction,
   dtype: DType,
   value: Register,
-  approximate?: boolean,
+  manner: FloatManner = {},
 ): Register {
   const { code } = emission;
   if (dtype.kind === "bool") return code.make("pred", "not.pred", value);
@@ -68,18 +69,17 @@ export function emitUnary(
     return wrapInteger(code, dtype, result);
   }
   const floatFunction = fn as FloatUnaryFunction;
-  if (dtype.name === "f64") return floatUnary(code, floatFunction, 64, value);
-  if (dtype.name === "f32") return floatUnary(code, floatFunction, 32, value, approximate);
+  if (dtype.name === "f64") return floatUnary(code, floatFunction, 64, value, manner);
+  if (dtype.name === "f32") return floatUnary(code, floatFunction, 32, value, manner);
   const direct = isHalf(dtype) ? halfUnary(emission, floatFunction, "element", value) : undefined;
   if (direct !== undefined) return direct;
   const operand = elementToF32(emission, dtype, value);
-  const wide = floatUnary(code, floatFunction, 32, operand, approximate);
+  const wide = floatUnary(code, floatFunction, 32, operand, manner);
   return roundNarrow(emission, dtype, fn, wide);
 }
 
 /** How a function of two numbers is to be computed, where there is a choice. */
-export interface BinaryManner {
-  readonly approximate?: boolean | undefined;
+export interface BinaryManner extends FloatManner {
   /** What is known of the operands of a division. */
   readonly division?: Division | undefined;
 }
@@ -90,23 +90,24 @@ export function emitBinary(
   dtype: DType,
   left: Register,
   right: Register,
-  { approximate, division }: BinaryManner = {},
+  manner: BinaryManner = {},
 ): Register {
   const { code } = emission;
   if (dtype.kind === "bool") return code.make("pred", `${fn}.pred`, left, right);
   if (isInteger(dtype)) {
     const first = extendInteger(code, dtype, left);
     const second = extendInteger(code, dtype, right);
+    const { division } = manner;
     const result = integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second, division);
     return wrapInteger(code, dtype, result);
   }
   const floatFunction = fn as FloatBinaryFunction;
-  if (dtype.name === "f64") return floatBinary(code, floatFunction, 64, left, right);
-  if (dtype.name === "f32") return floatBinary(code, floatFunction, 32, left, right, approximate);
+  if (dtype.name === "f64") return floatBinary(code, floatFunction, 64, left, right, manner);
+  if (dtype.name === "f32") return floatBinary(code, floatFunction, 32, left, right, manner);
   const direct = isHalf(dtype)
-    ? halfBinary(emission, floatFunction, dtype, "element", left, right)
+    ? halfBinary(emission, floatFunction, dtype, "element", left, right, manner)
     : undefined;
-  return direct ?? narrowBinary(emission, floatFunction, dtype, left, right, approximate);
+  return direct ?? narrowBinary(emission, floatFunction, dtype, left, right, manner);
 }
 
 function narrowBinary(
@@ -115,7 +116,7 @@ function narrowBinary(
   dtype: DType,
   left: Register,
   right: Register,
-  approximate: boolean | undefined,
+  manner: FloatManner,
 ): Register {
   const { code } = emission;
   const first = elementToF32(emission, dtype, left);
@@ -123,7 +124,7 @@ function narrowBinary(
   const wide =
     dtype.name === "tf32" && fn === "mul"
       ? oddResult(code, "mul", [first, second])
-      : floatBinary(code, fn, 32, first, second, approximate);
+      : floatBinary(code, fn, 32, first, second, manner);
   return roundNarrow(emission, dtype, fn, wide);
 }
 
@@ -134,11 +135,12 @@ export function emitFma(
   a: Register,
   b: Register,
   c: Register,
+  manner: RoundingManner = {},
 ): Register {
   const { code } = emission;
-  if (dtype.name === "f64") return floatFma(code, 64, a, b, c);
-  if (dtype.name === "f32") return floatFma(code, 32, a, b, c);
-  if (isHalf(dtype)) return halfFma(emission, dtype, "element", a, b, c);
+  if (dtype.name === "f64") return floatFma(code, 64, a, b, c, manner);
+  if (dtype.name === "f32") return floatFma(code, 32, a, b, c, manner);
+  if (isHalf(dtype)) return halfFma(emission, dtype, "element", a, b, c, manner);
   return elementFromF32(emission, dtype, oddResult(code, "fma", [a, b, c]));
 }
 

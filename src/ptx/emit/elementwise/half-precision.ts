@@ -8,14 +8,14 @@
  *   | neg, abs      | the sign bit of either, so that a NaN keeps the others                  |
  *   | comparison    | all   | sm_90                                                           |
  *
- * All round once, to nearest even, and know subnormal numbers.
+ * All round once, to nearest even, and know subnormal numbers; those of f16 flush them where that is asked for.
  */
-import type { ComparePredicate } from "../../../formats/arithmetic/functions.ts";
+import type { ComparePredicate, RoundingManner } from "../../../formats/arithmetic/functions.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer, pair } from "../../operands.ts";
 import type { Emission } from "./emission.ts";
-import { floatComparison } from "./floats.ts";
+import { floatComparison, roundingText } from "./floats.ts";
 import type { FloatBinaryFunction, FloatUnaryFunction } from "./floats.ts";
 
 export type HalfType = DType<"f16" | "bf16">;
@@ -86,9 +86,11 @@ export function halfBinary(
   packing: Packing,
   left: Register,
   right: Register,
+  { flushToZero = false }: RoundingManner = {},
 ): Register | undefined {
   const operation = plainBinary[fn];
   if (operation === undefined) return undefined;
+  if (flushToZero) return make(emission, dtype, packing, `${operation}.ftz`, left, right);
   const lacking = dtype.name === "bf16" && emission.target.architecture < 90;
   const constant = (bits: number): Register => filled(emission, packing, bits);
   if (lacking && fn === "add") return halfFma(emission, dtype, packing, left, constant(one), right);
@@ -106,8 +108,9 @@ export function halfFma(
   a: Register,
   b: Register,
   c: Register,
+  manner: RoundingManner = {},
 ): Register {
-  return make(emission, dtype, packing, "fma.rn", a, b, c);
+  return make(emission, dtype, packing, `fma.${roundingText(manner)}`, a, b, c);
 }
 
 function hasComparison({ target }: Emission, dtype: HalfType): boolean {

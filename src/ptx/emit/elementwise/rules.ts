@@ -199,15 +199,13 @@ export const valueRules: EmitRules<ElementwiseOps> = {
   },
 
   unary(op, context) {
-    const { fn, approximate } = op.attributes;
+    const { fn, ...manner } = op.attributes;
     const { source } = op.operands;
     const { dtype } = numbersOf(source);
     pointwise(context, op, [source], {
-      element: (value) => emitUnary(context, fn, dtype, value, approximate),
+      element: (value) => emitUnary(context, fn, dtype, value, manner),
       words: (tile) =>
-        eachWord([tile], ([word], used) => [
-          unaryWord(context, fn, dtype, word, used, approximate),
-        ]),
+        eachWord([tile], ([word], used) => [unaryWord(context, fn, dtype, word, used, manner)]),
     });
   },
 
@@ -223,7 +221,7 @@ export const valueRules: EmitRules<ElementwiseOps> = {
   },
 
   binary(op, context) {
-    const { fn, approximate, oftenOne = false } = op.attributes;
+    const { fn, oftenOne = false, ...choices } = op.attributes;
     const { left, right } = op.operands;
     const { dtype } = numbersOf(left);
     const [result] = op.results;
@@ -239,7 +237,7 @@ export const valueRules: EmitRules<ElementwiseOps> = {
       context.define(result, { ...context.tile(left), words: made });
       return;
     }
-    const manner = { approximate, division: divisionOf(op, context) };
+    const manner = { ...choices, division: divisionOf(op, context) };
     pointwise(context, op, [left, right], {
       element: (first, second) => emitBinary(context, fn, dtype, first, second, manner),
       words: (...tiles) =>
@@ -268,10 +266,11 @@ export const valueRules: EmitRules<ElementwiseOps> = {
     const { a, b, c } = op.operands;
     const { dtype } = numbersOf(a);
     pointwise(context, op, [a, b, c], {
-      element: (first, second, third) => emitFma(context, dtype, first, second, third),
+      element: (first, second, third) =>
+        emitFma(context, dtype, first, second, third, op.attributes),
       words: (...tiles) =>
         eachWord(tiles, ([first, second, third]) => [
-          fmaWord(context, dtype, first, second, third),
+          fmaWord(context, dtype, first, second, third, op.attributes),
         ]),
     });
   },

@@ -13,6 +13,7 @@ import type {
   BinaryFunction,
   ClassifyFunction,
   ComparePredicate,
+  RoundingManner,
   UnaryFunction,
 } from "../../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../../formats/dtype.ts";
@@ -24,7 +25,7 @@ import { packWord, unpackWord } from "../elements.ts";
 import { slotsOf } from "../values.ts";
 import type { Emission } from "./emission.ts";
 import { floatBinary, floatClassify, floatCompare, floatUnary } from "./floats.ts";
-import type { FloatBinaryFunction, FloatUnaryFunction } from "./floats.ts";
+import type { FloatBinaryFunction, FloatManner, FloatUnaryFunction } from "./floats.ts";
 import { wordFromF32 } from "./from-f32.ts";
 import {
   emitBinary,
@@ -77,10 +78,10 @@ export function unaryWord(
   dtype: DType,
   word: Register,
   used: number,
-  approximate?: boolean,
+  manner: FloatManner = {},
 ): Register {
   const { code } = emission;
-  if (slotsOf(dtype) === 1) return emitUnary(emission, fn, dtype, word, approximate);
+  if (slotsOf(dtype) === 1) return emitUnary(emission, fn, dtype, word, manner);
   if (fn === "not") return code.make("b32", "not.b32", word);
   if (isInteger(dtype)) {
     const results = extendWord(code, dtype, word, used).map((element) =>
@@ -92,7 +93,7 @@ export function unaryWord(
   const direct = isHalf(dtype) ? halfUnary(emission, floatFunction, "word", word) : undefined;
   if (direct !== undefined) return direct;
   const results = wordToF32(emission, dtype, word, used).map((value) =>
-    floatUnary(code, floatFunction, 32, value, approximate),
+    floatUnary(code, floatFunction, 32, value, manner),
   );
   return wordFromF32(emission, dtype, results);
 }
@@ -122,13 +123,13 @@ export function binaryWord(
   }
   const floatFunction = fn as FloatBinaryFunction;
   const direct = isHalf(dtype)
-    ? halfBinary(emission, floatFunction, dtype, "word", left, right)
+    ? halfBinary(emission, floatFunction, dtype, "word", left, right, manner)
     : undefined;
   if (direct !== undefined) return direct;
   const results = zip(
     wordToF32(emission, dtype, left, used),
     wordToF32(emission, dtype, right, used),
-    (first, second) => floatBinary(code, floatFunction, 32, first, second, manner.approximate),
+    (first, second) => floatBinary(code, floatFunction, 32, first, second, manner),
   );
   return wordFromF32(emission, dtype, results);
 }
@@ -139,10 +140,11 @@ export function fmaWord(
   a: Register,
   b: Register,
   c: Register,
+  manner: RoundingManner = {},
 ): Register {
   return isHalf(dtype)
-    ? halfFma(emission, dtype, "word", a, b, c)
-    : emitFma(emission, dtype, a, b, c);
+    ? halfFma(emission, dtype, "word", a, b, c, manner)
+    : emitFma(emission, dtype, a, b, c, manner);
 }
 
 /** A predicate for each element that is not padding. */

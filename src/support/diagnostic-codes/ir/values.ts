@@ -113,6 +113,13 @@ export const valueCodes = registerCodes({
     example: "x.cast(bf16).mul(factors, { oftenOne: true })",
     remedy: "leave the option out, or multiply in f32",
   },
+  TW2018: {
+    title: "rounding that a function has not",
+    cause:
+      "GPUs round sums, differences, products, fused products, quotients and roots of f32 and f64 as asked, and flush subnormal numbers of f32, of f16 but for quotients and roots. Everything else is rounded to the nearest number, and an approximation has a bound instead.",
+    example: 'x.cast(f16).add(1, { rounding: "up" })',
+    remedy: "leave the option out, or compute in f32",
+  },
   TW2104: {
     title: "option that a conversion has not",
     cause:

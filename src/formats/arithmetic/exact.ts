@@ -22,8 +22,9 @@ export const precisions = Object.freeze({
   tf32: { bits: 11, lowestPlace: -136, maxFinite: (2 - 2 ** -10) * 2 ** 127 },
   f16: { bits: 11, lowestPlace: -24, maxFinite: 65504 },
   bf16: { bits: 8, lowestPlace: -133, maxFinite: (2 - 2 ** -7) * 2 ** 127 },
-  /** f32 without an end of its exponents, for results that are flushed after this rounding. */
+  /** f32 and f16 without an end of their exponents, for results that are flushed after this rounding. */
   endless: { bits: 24, lowestPlace: -1000, maxFinite: (2 - 2 ** -23) * 2 ** 127 },
+  endlessHalf: { bits: 11, lowestPlace: -1000, maxFinite: 65504 },
 });
 
 export interface Scaled {

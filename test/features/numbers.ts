@@ -1,0 +1,209 @@
+/** Arithmetic as it is asked for, number formats, and the bits that they are made of. */
+import { bf16, f16, f32, f64, i32, kernel, tensor, tf32 } from "tilewright";
+import { fromNumbers } from "../../src/formats/hostarray.ts";
+import { exact, exactFormats, roundExact } from "../support/exact-rounding.ts";
+import type { Exact, Mode } from "../support/exact-rounding.ts";
+import type { Feature, FeatureCase } from "./feature.ts";
+
+const everyTarget = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"] as const;
+
+/** Operands whose results need rounding, cancel, or are beyond the numbers or below the normal ones. */
+const left = [1, -1, 0.1, -7, 3e38, -3e38, 2 ** -100, 5, 1 + 2 ** -23, 2 ** -130];
+const right = [3, 3, 0.2, 11, 3e38, 3e38, 2 ** -40, -5, 1 + 2 ** -22, 2 ** -2];
+const count = left.length;
+
+function fraction(numerator: bigint, denominator: bigint): Exact {
+  const sign = denominator < 0n ? -1n : 1n;
+  return { numerator: sign * numerator, denominator: sign * denominator };
+}
+
+function sum(a: Exact, b: Exact): Exact {
+  return fraction(
+    a.numerator * b.denominator + b.numerator * a.denominator,
+    a.denominator * b.denominator,
+  );
+}
+
+function product(a: Exact, b: Exact): Exact {
+  return fraction(a.numerator * b.numerator, a.denominator * b.denominator);
+}
+
+/** What the outputs of the kernel below are, exactly. */
+const results: { readonly [output: string]: (a: Exact, b: Exact) => Exact } = {
+  sum,
+  difference: (a, b) => sum(a, fraction(-b.numerator, b.denominator)),
+  product,
+  quotient: (a, b) => fraction(a.numerator * b.denominator, a.denominator * b.numerator),
+  fused: (a, b) => sum(product(a, b), exact(0.375)),
+  inverse: (a) => fraction(a.denominator, a.numerator),
+  root: (a) => ({ ...a, numerator: a.numerator < 0n ? -a.numerator : a.numerator, root: true }),
+};
+
+interface Manner {
+  readonly rounding?: Mode;
+  readonly flushToZero?: boolean;
+}
+
+function expected(name: "f32" | "f64", { rounding = "nearest", flushToZero = false }: Manner) {
+  const format = exactFormats[name];
+  if (format === undefined) throw new Error(name);
+  const read = (value = 0): Exact => {
+    const stored = name === "f32" ? Math.fround(value) : value;
+    return exact(flushToZero && Math.abs(stored) < format.leastNormal ? 0 : stored);
+  };
+  return Object.fromEntries(
+    Object.entries(results).map(([output, compute]) => [
+      output,
+      left.map((a, index) => {
+        const result = compute(read(a), read(right[index]));
+        if (result.denominator === 0n) return Infinity;
+        if (result.numerator === 0n) return rounding === "down" && output !== "root" ? -0 : 0;
+        return roundExact(result, format, rounding, flushToZero);
+      }),
+    ]),
+  );
+}
+
+function mannered(name: "f32" | "f64", manner: Manner): FeatureCase {
+  const dtype = name === "f32" ? f32 : f64;
+  const array = tensor(dtype, [count]);
+  const text = Object.values(manner).join("_");
+  return {
+    name: `${name}, ${JSON.stringify(manner)}`,
+    kernel: () =>
+      kernel(
+        {
+          name: `arithmetic_${name}_${text}`,
+          inputs: { a: array, b: array },
+          outputs: {
+            sum: array,
+            difference: array,
+            product: array,
+            quotient: array,
+            fused: array,
+            inverse: array,
+            root: array,
+          },
+        },
+        ({ a, b, ...out }) => {
+          const [x, y] = [a.load(), b.load()];
+          out.sum.store(x.add(y, manner));
+          out.difference.store(x.sub(y, manner));
+          out.product.store(x.mul(y, manner));
+          out.quotient.store(x.div(y, manner));
+          out.fused.store(x.fma(y, 0.375, manner));
+          out.inverse.store(x.reciprocal(manner));
+          out.root.store(x.abs().sqrt(manner));
+        },
+      ),
+    inputs: { a: fromNumbers(dtype, [count], left), b: fromNumbers(dtype, [count], right) },
+    expected: expected(name, manner),
+    targets: everyTarget,
+  };
+}
+
+/** Halves: products of f16 below 2^-14 are zeros. */
+const flushedHalves: FeatureCase = {
+  name: "f16, flushed",
+  kernel: () => {
+    const array = tensor(f16, [8]);
+    return kernel(
+      { name: "flushed_halves", inputs: { x: array }, outputs: { product: array, sum: array } },
+      ({ x, product: scaled, sum: doubled }) => {
+        const tile = x.load();
+        scaled.store(tile.mul(0.25, { flushToZero: true }));
+        doubled.store(tile.fma(1, tile, { flushToZero: true }));
+      },
+    );
+  },
+  inputs: {
+    x: fromNumbers(f16, [8], [1, -1, 2 ** -12, 2 ** -13, -(2 ** -13), 2 ** -15, -(2 ** -24), 0]),
+  },
+  expected: {
+    product: [0.25, -0.25, 2 ** -14, 0, -0, 0, -0, 0],
+    // The last addend is a zero of the product's sign, or +0.
+    sum: [2, -2, 2 ** -11, 2 ** -12, -(2 ** -12), 0, -0, 0],
+  },
+  targets: everyTarget,
+};
+
+const fractions = [1 + 2 ** -12, -(1 + 2 ** -12), 2.5, -2.5, 3.5, 1e-3, -0.75, 70000];
+
+/** Conversions whose hardware, or a short sequence, rounds otherwise. */
+const conversions: FeatureCase = {
+  name: "conversions",
+  kernel: () =>
+    kernel(
+      {
+        name: "rounded_casts",
+        inputs: { x: tensor(f32, [8]) },
+        outputs: {
+          half: tensor(f16, [8]),
+          brain: tensor(bf16, [8]),
+          tensorFloat: tensor(tf32, [8]),
+          down: tensor(i32, [8]),
+          nearest: tensor(i32, [8]),
+        },
+      },
+      ({ x, half, brain, tensorFloat, down, nearest }) => {
+        const tile = x.load();
+        half.store(tile.cast(f16, { rounding: "zero" }));
+        brain.store(tile.cast(bf16, { rounding: "zero" }));
+        tensorFloat.store(tile.cast(tf32, { rounding: "zero" }));
+        down.store(tile.cast(i32, { rounding: "down" }));
+        nearest.store(tile.cast(i32, { rounding: "nearest" }));
+      },
+    ),
+  inputs: { x: fromNumbers(f32, [8], fractions) },
+  expected: {
+    half: fractions.map((value) => Math.min(truncated(value, 11, -24), 65504)),
+    brain: fractions.map((value) => truncated(value, 8, -133)),
+    tensorFloat: fractions.map((value) => truncated(value, 11, -136)),
+    down: fractions.map(Math.floor),
+    nearest: [1, -1, 2, -2, 4, 0, -1, 70000],
+  },
+  targets: everyTarget,
+};
+
+/** The first `bits` bits of a number of f32, none of them below 2^`least`. */
+function truncated(value: number, bits: number, least: number): number {
+  const single = Math.fround(value);
+  const place = Math.max(Math.floor(Math.log2(Math.abs(single))) - bits + 1, least);
+  return Math.trunc(single / 2 ** place) * 2 ** place;
+}
+
+const halves = { inputs: { x: tensor(f16, [8]) }, outputs: { y: tensor(f16, [8]) } };
+
+export const numberFeatures: readonly Feature[] = [
+  {
+    name: "Rounding of arithmetic, subnormal numbers as zeros",
+    written: ['{ rounding: "down" }', "{ flushToZero: true }"],
+    page: "arithmetic.md#rounding-and-subnormal-numbers",
+    cases: () => [
+      ...(["zero", "down", "up"] as const).flatMap((rounding) => [
+        mannered("f32", { rounding }),
+        mannered("f32", { rounding, flushToZero: true }),
+        mannered("f64", { rounding }),
+      ]),
+      mannered("f32", { flushToZero: true }),
+      flushedHalves,
+      conversions,
+    ],
+    refused: [
+      {
+        code: "TW2018",
+        by: () =>
+          kernel({ name: "half_up", ...halves }, ({ x, y }) => {
+            y.store(x.load().add(1, { rounding: "up" }));
+          }),
+      },
+      {
+        code: "TW2104",
+        by: () =>
+          kernel({ name: "half_away", ...halves }, ({ x, y }) => {
+            y.store(x.load().cast(f32).cast(f16, { rounding: "away" }));
+          }),
+      },
+    ],
+  },
+];
