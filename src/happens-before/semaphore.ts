@@ -6,6 +6,8 @@
  *   signals      +1 by A    +1 by B    +1 by C
  *   sums            1          2          3          wait(2) learns what A and B knew
  *
+ * A read has seen every signal that is in the number it gives, and learns what all of them told.
+ *
  * A wait that decrements takes the oldest units away: after wait(2, decrement) the counter is 1, and
  * a further wait(1) is a wait for the sum 3. A counter past 2^31 - 1 goes on at -2^31.
  */
@@ -39,6 +41,11 @@ export class SemaphoreState {
 
   hasReached(value: number): boolean {
     return this.value >= value;
+  }
+
+  /** Reads the counter: what the reader learns. */
+  read(): Knowledge {
+    return this.#gathered;
   }
 
   /** Passes a wait: what the waiter learns. */

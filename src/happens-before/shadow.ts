@@ -297,6 +297,7 @@ class Step<A extends TrackedAccess> {
     if (overtaken !== undefined) this.#order(overtaken, granule);
     if (mode === "atomic" || mode === "observe") this.#orderStrangers(atomics, granule);
     else this.#orderAll(atomics, granule);
+    if (mode === "atomic") this.#orderStrangers(observers, granule);
     if (mode === "observe") return { ...state, observers: this.#withObserver(observers) };
     if (mode !== "read") this.#orderAll(reads, granule);
     if (mode === "write") {

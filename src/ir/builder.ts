@@ -95,6 +95,35 @@ export class Builder {
     regions: OpRegions<K>,
     location: Location,
   ): readonly Value[] {
+    const op = this.#made(kind, operands, attributes, regions, location);
+    this.append(op);
+    return op.results;
+  }
+
+  /** Adds an op at the start of the outermost region: what it makes is there for all of the kernel. */
+  addAtStart<K extends OpKind>(
+    kind: K,
+    attributes: OpAttributes<K>,
+    location: Location,
+  ): readonly Value[] {
+    const op = this.#made(
+      kind,
+      noSlots as OpOperands<K>,
+      attributes,
+      noSlots as OpRegions<K>,
+      location,
+    );
+    this.#open[0]?.ops.unshift(op);
+    return op.results;
+  }
+
+  #made<K extends OpKind>(
+    kind: K,
+    operands: OpOperands<K>,
+    attributes: OpAttributes<K>,
+    regions: OpRegions<K>,
+    location: Location,
+  ): AnyOp {
     const draft = {
       kind,
       operands: freezeSlots(operands),
@@ -105,8 +134,7 @@ export class Builder {
     const types = inferResults(draft, this.#context);
     const results = this.#values(types);
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
-    this.append(opOf(draft, results) as unknown as AnyOp);
-    return results;
+    return opOf(draft, results) as unknown as AnyOp;
   }
 
   /** Adds an op that has its results already. */

@@ -97,6 +97,7 @@ const opNames: OpNames = {
   alloc_semaphore: "semaphore",
   semaphore_signal: "Semaphore.signal",
   semaphore_wait: "Semaphore.wait",
+  semaphore_read: "Semaphore.read",
   loop: "loop",
   while: "whileLoop",
   if: "when",

@@ -231,9 +231,8 @@ class Follower {
  * Whether an op touches global memory without a window: counters, and the ring of messages. What is asked for ahead changes nothing but
  * the cache that all share, and maps are parameters; a kernel with profile marks is never launched so.
  */
-function touchesUnseen({ kind }: AnyOp): boolean {
-  const isMessage = kind === "debug_print" || kind === "assert";
-  return isMessage || kind === "semaphore_signal" || kind === "semaphore_wait";
+function touchesUnseen({ kind, operands }: AnyOp): boolean {
+  return kind === "debug_print" || kind === "assert" || "semaphore" in operands;
 }
 
 function constantOf(op: AnyOp | undefined): number | undefined {

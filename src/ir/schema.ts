@@ -86,6 +86,11 @@ export type RegionArity = "one" | "many";
 /** Whose accesses an op makes known, or who it learns of: those of its block, cluster or grid. */
 export type Scope = "nobody" | "block" | "cluster" | "grid";
 
+/** Within which threads it does so: its attribute `scope`. */
+export const memoryScopes = ["block", "cluster", "device", "system"] as const;
+
+export type MemoryScope = (typeof memoryScopes)[number];
+
 /**
  * What an op does to one of its operands: to the memory of a window, to the phases of a barrier, to the registers
  * of a tile that is still in flight when the op is over.

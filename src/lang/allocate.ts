@@ -15,6 +15,7 @@ import type { DType } from "../formats/dtype.ts";
 import type { Size } from "../ir/size.ts";
 import type { SharedLayout } from "../layout/algebra/shared-layout.ts";
 import type { Location } from "../support/location.ts";
+import { requireAttributeKinds } from "./attribute-kinds.ts";
 import type {
   BarrierSpec,
   MemorySpec,
@@ -24,7 +25,7 @@ import type {
 } from "./arguments.ts";
 import { Ref, refObject } from "./ref.ts";
 import { Barrier, Semaphore } from "./sync.ts";
-import { emitOrigin, emitValue } from "./trace.ts";
+import { activeTrace, emitOrigin, emitValue } from "./trace.ts";
 
 /** What a description of scratch is in the body. */
 export type ScratchObject<S> =
@@ -57,7 +58,8 @@ export function allocate(name: string, spec: ScratchSpec): unknown {
     case "semaphore": {
       const { shape, restored, location } = spec;
       const attributes = { shape, name, ...(restored && { restored }) };
-      return new Semaphore(emitOrigin("alloc_semaphore", {}, attributes, location));
+      requireAttributeKinds("alloc_semaphore", attributes, location);
+      return new Semaphore(activeTrace("semaphore", location).addCounters(attributes, location));
     }
     case "union":
       return allocateUnion(name, spec);

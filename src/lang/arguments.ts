@@ -102,8 +102,8 @@ export interface UnionSpec<Members extends UnionGroup = UnionGroup> {
 /** What a kernel can ask for as scratch: memory, barriers, semaphores, or alternatives that share memory. */
 export type ScratchSpec = MemorySpec | BarrierSpec | SemaphoreSpec | UnionSpec;
 
-/** Scratch that lives within a block and can therefore be allocated in its middle. */
-export type ScopedSpec = MemorySpec<DTypeName, "smem"> | BarrierSpec | UnionSpec;
+/** Scratch that can be allocated in the middle of a kernel: what lives within a block, and counters of the grid. */
+export type ScopedSpec = MemorySpec<DTypeName, "smem"> | BarrierSpec | SemaphoreSpec | UnionSpec;
 
 /** An array argument of a kernel; contiguous in row-major order unless `strides` are given. */
 export function tensor<D extends DTypeName>(

@@ -248,7 +248,10 @@ export function switchCase(index: Index, cases: readonly (() => unknown)[]): unk
   return results.length === 0 ? undefined : rebuildTree(shape, results, location);
 }
 
-/** Allocates shared memory and barriers for as long as `body` runs; gives what it returns. */
+/**
+ * Allocates shared memory and barriers for as long as `body` runs; gives what it returns. Semaphores are shared by the grid: 0 at launch, and
+ * when the scope is entered again what they were when it was left.
+ */
 export function scoped<
   const S extends { readonly [name: string]: ScopedSpec },
   const R extends Tree,
@@ -277,13 +280,13 @@ export function scoped(
 }
 
 function requireScoped(name: string, spec: unknown, location: Location): void {
-  const isLocal = isSpec(spec, ["barrier", "union"]);
+  const isLocal = isSpec(spec, ["barrier", "semaphore", "union"]);
   if (isLocal || (isSpec(spec, ["memory"]) && spec.space === "smem")) return;
   throw new TilewrightError({
     code: "TW1031",
     message: `${name} cannot be allocated by scoped`,
     location,
-    expected: "smem(…), barrier(…) or union(…)",
+    expected: "smem(…), barrier(…), semaphore(…) or union(…)",
     found: describeSpec(spec),
   });
 }

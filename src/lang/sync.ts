@@ -3,6 +3,8 @@
  * threads of a block or a cluster meet.
  */
 import type { Value } from "../ir/node.ts";
+import { memoryScopes } from "../ir/schema.ts";
+import type { MemoryScope } from "../ir/schema.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
@@ -105,26 +107,42 @@ export class Semaphore extends Traced {
     return new Semaphore(this[origin], [...this.#indices, ...indices]);
   }
 
-  /** Adds to the counter; whoever waits for the sum sees what this thread did before. */
-  signal(increment: Index = 1): void {
+  /** Adds to the counter; whoever in the `scope` waits for the sum sees what this thread did before. */
+  signal(increment: Index = 1, options: { readonly scope?: MemoryScope } = {}): void {
     const location = captureLocation();
+    requireKnownOptions("signal", options, ["scope"], "TW1033", location);
     const operands = {
       ...this.#operands(location),
       increment: indexValue("an increment", increment, location),
     };
-    emit("semaphore_signal", operands, {}, location);
+    emit("semaphore_signal", operands, scopeAttribute(options.scope, location), location);
   }
 
-  /** Waits until the counter is at least `value`; with `decrement`, then subtracts it. */
-  wait(value: Index, options: { readonly decrement?: boolean } = {}): void {
+  /**
+   * Waits until the counter is at least `value`; with `decrement`, then subtracts it. It hears signals of its `scope`: of the block, the
+   * cluster, the device (unless given), or of whoever shares the memory.
+   */
+  wait(
+    value: Index,
+    options: { readonly decrement?: boolean; readonly scope?: MemoryScope } = {},
+  ): void {
     const location = captureLocation();
     const operands = {
       ...this.#operands(location),
       value: indexValue("the value of a wait", value, location),
     };
-    requireKnownOptions("wait", options, ["decrement"], "TW1033", location);
-    const { decrement = false } = options;
-    emit("semaphore_wait", operands, { decrement }, location);
+    requireKnownOptions("wait", options, ["decrement", "scope"], "TW1033", location);
+    const { decrement = false, scope } = options;
+    const attributes = { decrement, ...scopeAttribute(scope, location) };
+    emit("semaphore_wait", operands, attributes, location);
+  }
+
+  /** What the counter is at, without waiting; what came before the signals it has counted is visible from here on. */
+  read(options: { readonly scope?: MemoryScope } = {}): Scalar<"i32"> {
+    const location = captureLocation();
+    requireKnownOptions("read", options, ["scope"], "TW1033", location);
+    const attributes = scopeAttribute(options.scope, location);
+    return new Scalar(emitOrigin("semaphore_read", this.#operands(location), attributes, location));
   }
 
   #operands(location: Location): {
@@ -142,6 +160,17 @@ export class Semaphore extends Traced {
       ),
     };
   }
+}
+
+/** The scope of an op on a counter, in words that are known; none where it is the device's. */
+function scopeAttribute(
+  scope: MemoryScope | undefined,
+  location: Location,
+): { readonly scope?: MemoryScope } {
+  if (scope === undefined) return {};
+  if (!memoryScopes.includes(scope))
+    wrongKind("a scope", memoryScopes.map((word) => `"${word}"`).join(", "), scope, location);
+  return scope === "device" ? {} : { scope };
 }
 
 /** Nanoseconds; hardware waits no longer. */

@@ -110,6 +110,16 @@ export class Trace {
     return this.#builder.add(kind, operands, attributes, regions, location);
   }
 
+  /** Adds counters for all of the kernel, wherever the code that uses them stands. */
+  addCounters(attributes: OpAttributes<"alloc_semaphore">, location: Location): Origin {
+    const [value] =
+      this.#scopes.length > 1
+        ? this.#builder.addAtStart("alloc_semaphore", attributes, location)
+        : this.add("alloc_semaphore", noSlots, attributes, noSlots, location);
+    if (value === undefined) throw new Error("counters have a name");
+    return { value, scope: this.scope, location };
+  }
+
   /**
    * An i32 scalar that is a plain number. Kernels are full of them, nearly all of them the same few, and every stage up to the one that
    * merges equal ops would meet each again: one that is visible here already is taken.

@@ -316,7 +316,7 @@ class BatchedBody {
 
 /** An op on a counter, on that of its item. */
 function countersOf(op: AnyOp, item: Value): AnyOp {
-  if (op.kind !== "semaphore_signal" && op.kind !== "semaphore_wait") return op;
+  if (!("semaphore" in op.operands)) return op;
   const indices = Object.freeze([item, ...op.operands.indices]);
   return changedOp(op, { operands: Object.freeze({ ...op.operands, indices }) });
 }

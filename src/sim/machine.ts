@@ -18,7 +18,7 @@ import { sharedFootprint } from "./footprint.ts";
 import type { Grid } from "./grid.ts";
 import { Memory } from "./memory.ts";
 import { reportUnwrittenOutputs } from "./outputs.ts";
-import { SemaphoreArray, reportUnrestored } from "./semaphores.ts";
+import { hasNarrowScope, SemaphoreArray, reportUnrestored } from "./semaphores.ts";
 import { Findings, RunStopped } from "./reports.ts";
 import type { Statistics } from "./reports.ts";
 import { createSchedule } from "./scheduler.ts";
@@ -226,7 +226,10 @@ export class Machine implements AgentMachine {
   }
 
   #allocateGlobal({ op, shape }: Allocation, site: number): SlotValue {
-    if (op.kind === "alloc_semaphore") return new SemaphoreArray(op, shape);
+    if (op.kind === "alloc_semaphore") {
+      const narrow = this.checks && hasNarrowScope(this.program.kernel, op);
+      return new SemaphoreArray(op, shape, narrow);
+    }
     if (op.kind !== "alloc") throw new Error(`${op.kind} is not in global memory`);
     const { dtype, name = "the gmem scratch" } = op.attributes;
     const bytes = new Uint8Array(packedBytes(dtype, product(shape)));

@@ -1,29 +1,40 @@
 /** Counters in global memory that the whole grid shares. */
 import { rowMajorStrides } from "../formats/shape.ts";
-import type { Op } from "../ir/node.ts";
+import type { Kernel, Op } from "../ir/node.ts";
+import { walkOps } from "../ir/traverse.ts";
 import { SemaphoreState } from "../happens-before/semaphore.ts";
+import type { Access } from "../happens-before/access.ts";
+import { ShadowMemory } from "../happens-before/shadow.ts";
+import type { TrackedAccess } from "../happens-before/shadow.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import type { Findings } from "./reports.ts";
 import { product } from "./view.ts";
 import { WaitList } from "./wait-queue.ts";
 
+/** An op on a counter, and the block that it is made from. */
+export interface CounterAccess extends Access {
+  readonly from: { readonly cluster: object };
+  mayMeet(other: TrackedAccess & { readonly from?: CounterAccess["from"] }): boolean;
+}
+
 export class Semaphore {
   readonly state = new SemaphoreState();
   readonly waiters = new WaitList();
-  readonly #array: SemaphoreArray;
-  readonly #position: number;
+  readonly array: SemaphoreArray;
+  /** Which counter of the array it is. */
+  readonly position: number;
 
   constructor(array: SemaphoreArray, position: number) {
-    this.#array = array;
-    this.#position = position;
+    this.array = array;
+    this.position = position;
   }
 
   /** How reports name it: `semaphore done[2, 0]`. */
   get name(): string {
-    const { name, shape, strides } = this.#array;
+    const { name, shape, strides } = this.array;
     const indices = shape.map(
-      (extent, axis) => Math.floor(this.#position / (strides[axis] ?? 1)) % extent,
+      (extent, axis) => Math.floor(this.position / (strides[axis] ?? 1)) % extent,
     );
     return indices.length === 0 ? name : `${name}[${indices.join(", ")}]`;
   }
@@ -33,9 +44,11 @@ export class SemaphoreArray {
   readonly op: Op<"alloc_semaphore">;
   readonly shape: readonly number[];
   readonly strides: readonly number[];
+  /** Who has used each counter, where some ops on them reach a part of the grid alone. */
+  readonly shadow: ShadowMemory<CounterAccess> | undefined;
   readonly #counters: readonly Semaphore[];
 
-  constructor(op: Op<"alloc_semaphore">, shape: readonly number[]) {
+  constructor(op: Op<"alloc_semaphore">, shape: readonly number[], narrow = false) {
     this.op = op;
     this.shape = shape;
     this.strides = rowMajorStrides(shape);
@@ -43,6 +56,10 @@ export class SemaphoreArray {
       { length: product(shape) },
       (_, position) => new Semaphore(this, position),
     );
+    const granules = this.#counters.length;
+    this.shadow = narrow
+      ? new ShadowMemory({ granules, space: "gmem", initialised: true })
+      : undefined;
   }
 
   /** How reports name the array. */
@@ -65,6 +82,17 @@ export class SemaphoreArray {
     }
     return this.#counters[position];
   }
+}
+
+/** Whether an op on these counters reaches only its block or its cluster. */
+export function hasNarrowScope(kernel: Kernel, { results }: Op<"alloc_semaphore">): boolean {
+  let found = false;
+  walkOps(kernel.body, ({ operands, attributes }) => {
+    if (!("semaphore" in operands) || !results.includes(operands.semaphore)) return;
+    const { scope } = attributes as { readonly scope?: string };
+    found ||= scope === "block" || scope === "cluster";
+  });
+  return found;
 }
 
 /** Reports counters that should have come back to 0 by the end of a run and have not. */

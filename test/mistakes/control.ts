@@ -11,7 +11,7 @@ import {
   kernel,
   loop,
   scoped,
-  semaphore,
+  gmem,
   smem,
   switchCase,
   warps,
@@ -247,16 +247,16 @@ export const controlMistakes = mistakeTable(import.meta.url, [
     found: "ref<smem, f32, [64]>",
   },
   {
-    name: "scoped semaphore",
+    name: "scoped global memory",
     code: "TW1031",
     make: () =>
       program(() => {
-        // @ts-expect-error semaphores belong to the grid
-        scoped({ done: semaphore() }, () => undefined); // <- scoped semaphore
+        // @ts-expect-error global memory is the kernel's
+        scoped({ kept: gmem(f32, [64]) }, () => undefined); // <- scoped global memory
       }),
-    message: "done cannot be allocated by scoped",
-    expected: "smem(…), barrier(…) or union(…)",
-    found: "semaphore(…)",
+    message: "kept cannot be allocated by scoped",
+    expected: "smem(…), barrier(…), semaphore(…) or union(…)",
+    found: "gmem(…)",
   },
   {
     name: "asynchronous kernel",

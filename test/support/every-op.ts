@@ -145,6 +145,7 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   }
   %32 = barrier_test %5, %9 index(%8) : bool
   delay %9
+  %33 = semaphore_read %7 indices(%8, %8) {scope = block} : i32
   yield
 }
 

@@ -553,6 +553,7 @@ const rules: OpRules<[Checker], void> = {
   alloc_semaphore: nothing,
   semaphore_signal: nothing,
   semaphore_wait: nothing,
+  semaphore_read: nothing,
 
   loop: (op, checker) => {
     carries(op, op.regions.body.parameters.slice(1), checker);

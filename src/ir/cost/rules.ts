@@ -179,6 +179,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   alloc_semaphore: free,
   semaphore_signal: free,
   semaphore_wait: free,
+  semaphore_read: free,
 
   loop: free,
   while: free,

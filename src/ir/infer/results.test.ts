@@ -502,6 +502,11 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     [],
   ],
   [
+    "semaphore_read",
+    infer("semaphore_read", { semaphore: semaphore(4), indices: [index] }, { scope: "block" }),
+    ["i32"],
+  ],
+  [
     "semaphore_wait",
     infer(
       "semaphore_wait",

@@ -1,5 +1,5 @@
 /** Inference for ops by which program threads and blocks order themselves. */
-import { bool } from "../../formats/dtype.ts";
+import { bool, i32 } from "../../formats/dtype.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import type { Value } from "../node.ts";
 import { opName } from "../op-names.ts";
@@ -47,7 +47,9 @@ function barrierArrive(draft: Draft<"barrier_arrive">, context: InferContext): r
   return [];
 }
 
-function requireSemaphore(draft: Draft<"semaphore_signal" | "semaphore_wait">): void {
+function requireSemaphore(
+  draft: Draft<"semaphore_signal" | "semaphore_wait" | "semaphore_read">,
+): void {
   const type = semaphoreOperand(draft, "the semaphore", draft.operands.semaphore);
   const { indices } = draft.operands;
   if (indices.length !== type.shape.length)
@@ -132,5 +134,10 @@ export const synchronizationRules: InferRules<keyof typeof synchronizationOps> =
     requireSemaphore(draft);
     indexOperand(draft, "the value", draft.operands.value);
     return [];
+  },
+
+  semaphore_read(draft) {
+    requireSemaphore(draft);
+    return [scalarType(i32)];
   },
 };

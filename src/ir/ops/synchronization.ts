@@ -1,4 +1,5 @@
 /** Ops by which program threads and blocks order themselves. */
+import { memoryScopes } from "../schema.ts";
 import { acts, allocates, defineOps, lanes } from "./define.ts";
 
 /** An op that is over once others have acted. */
@@ -6,6 +7,9 @@ const waits = { ...acts, ends: "perhaps never", unrolls: "never" } as const;
 
 /** What a test reads. */
 const readsPhase = lanes("read", "barrier");
+
+/** Whose ops on a counter meet; the device's unless it says otherwise. */
+const scope = { optional: memoryScopes } as const;
 
 export const synchronizationOps = defineOps({
   alloc_barrier: {
@@ -134,9 +138,9 @@ export const synchronizationOps = defineOps({
   },
   semaphore_signal: {
     summary:
-      "Adds to a counter, releasing what this thread did before. Placed, `guard` says which indices threads test.",
+      "Adds to a counter, releasing what this thread did before to those in `scope`, the device unless given. Placed, `guard` says which indices threads test.",
     operands: { semaphore: "one", indices: "many", increment: "one" },
-    attributes: { guard: "texts?" },
+    attributes: { scope, guard: "texts?" },
     regions: {},
     traits: {
       ...acts,
@@ -146,14 +150,28 @@ export const synchronizationOps = defineOps({
   },
   semaphore_wait: {
     summary:
-      "Waits until a counter is at least `value`, acquiring what the signallers did; with `decrement`, subtracts it. Placed, `guard` says which indices threads test.",
+      "Waits until a counter is at least `value`, acquiring what the signallers in `scope` did; with `decrement`, subtracts it. Placed, `guard` says which indices threads test.",
     operands: { semaphore: "one", indices: "many", value: "one" },
-    attributes: { decrement: "flag", guard: "texts?" },
+    attributes: { decrement: "flag", scope, guard: "texts?" },
     regions: {},
     traits: {
       ...waits,
       synchronizes: [{ who: "thread", part: "whole", at: "after" }],
       acquires: "grid",
+    },
+  },
+  semaphore_read: {
+    summary:
+      "What a counter is at, without waiting, acquiring what the signallers in `scope` did up to there. Placed, `guard` says which indices threads test.",
+    operands: { semaphore: "one", indices: "many", scratch: "optional" },
+    attributes: { scope, guard: "texts?" },
+    regions: {},
+    traits: {
+      ...acts,
+      results: "new",
+      acquires: "grid",
+      scratch: "by layout",
+      unrolls: "never",
     },
   },
 });

@@ -437,6 +437,7 @@ const rules: OpRules<[Request], Fact> = {
   alloc_semaphore: anything,
   semaphore_signal: anything,
   semaphore_wait: anything,
+  semaphore_read: anything,
   loop: (op, { facts, range, position }) => facts.resultOf(op, position, range),
   while: (op, { facts, range, position }) => facts.resultOf(op, position, range),
   if: ({ regions }, request) =>

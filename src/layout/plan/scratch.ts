@@ -9,6 +9,7 @@
  *   | scan               | totals of each lane, likewise                        | the same                  |
  *   | debug_print, assert | the place of a record, if it holds tiles             | 16                        |
  *   | sort               | keys, numbers and payloads of each lane, likewise    | the same                  |
+ *   | semaphore_read     | what one lane has read, if there are several warps   | 4                         |
  *   | atomic             | old values, for warps that hold copies of what one updates | 128 a warp and word; a scalar 8 |
  */
 import type { DType } from "../../formats/dtype.ts";
@@ -40,6 +41,9 @@ export interface ScratchUser {
   readonly used: boolean;
 }
 
+/** What a counter takes. */
+const counterBytes = 4;
+
 type ScratchRules = { readonly [K in ScratchKind]: (op: Op<K>, user: ScratchUser) => number };
 
 const rules: ScratchRules = {
@@ -58,6 +62,7 @@ const rules: ScratchRules = {
   },
   atomic: ({ operands }, user) => oldValueBytes(user, operands.value),
   atomic_compare_exchange: ({ operands }, user) => oldValueBytes(user, operands.value),
+  semaphore_read: (_, { warps, used }) => (used && warps > 1 ? counterBytes : 0),
   convert_layout: ({ operands, results: [result] }, { warps }) =>
     result === undefined ? 0 : conversionBytes(operands.source, result, warps),
   debug_print: ({ operands }, user) => recordBytes(user, operands.values),

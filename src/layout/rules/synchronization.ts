@@ -18,4 +18,5 @@ export const synchronizationRules: Rules<typeof synchronizationOps> = {
   alloc_semaphore: nothing,
   semaphore_signal: nothing,
   semaphore_wait: nothing,
+  semaphore_read: nothing,
 };

@@ -329,6 +329,7 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   alloc_semaphore: free,
   semaphore_signal: free,
   semaphore_wait: free,
+  semaphore_read: free,
 
   loop: (op) => {
     carried(op, [op.regions.body], op.regions.body);

@@ -13,9 +13,10 @@
  * Barriers on which a program thread arrives somewhere have its number of warps as their scale, all others 1. A wait keeps the
  * parity of the next phase in a bit for each barrier; every lane waits, and so sees what was released.
  */
-import { bool } from "../../formats/dtype.ts";
+import { bool, i32, u32 } from "../../formats/dtype.ts";
 import type { Op, Region, Value } from "../../ir/node.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
+import type { MemoryScope } from "../../ir/schema.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { lanesPerWarp } from "../../targets/target.ts";
@@ -26,6 +27,7 @@ import type { EmitContext, EmitRules } from "./context.ts";
 import { stopAfterFailure, tryUntilDone } from "./failure.ts";
 import { clusterSize } from "./grid.ts";
 import { insideIndices, insidePeer } from "./memory/bounds-traps.ts";
+import { shareElements } from "./memory/broadcast-from-owner.ts";
 import type { BarrierValue, ScalarValue } from "./values.ts";
 
 /** All lanes of the block meet. */
@@ -293,20 +295,33 @@ function setRegisters(op: Op<"set_registers">, { code, kernel, target }: EmitCon
   code.emit(`setmaxnreg.${way}.sync.aligned.u32`, [integer(count)]);
 }
 
+type CounterOp = Op<"semaphore_signal"> | Op<"semaphore_wait"> | Op<"semaphore_read">;
+
+/** How PTX spells the scope of an op on a counter. */
+const scopeSpelling: { readonly [S in MemoryScope]: string } = {
+  block: "cta",
+  cluster: "cluster",
+  device: "gpu",
+  system: "sys",
+};
+
+function scopeOf({ attributes: { scope = "device" } }: CounterOp, { target }: EmitContext): string {
+  // Where there are no clusters, each block is one.
+  const known = scope !== "cluster" || target.features.includes("cluster");
+  return scopeSpelling[known ? scope : "block"];
+}
+
 function signal(op: Op<"semaphore_signal">, context: EmitContext): void {
   const { code, numbers, scope } = context;
   const place = counterAddress(context, op);
   const increment = context.scalar(op.operands.increment).register;
   threadBarrier(context, "all lanes are done before the signal");
   code.guarded(scope.warps === 1 ? numbers.leader : numbers.elected, () => {
-    code.emit("red.release.gpu.global.add.u32", [address(place), increment]);
+    code.emit(`red.release.${scopeOf(op, context)}.global.add.u32`, [address(place), increment]);
   });
 }
 
-function counterAddress(
-  context: EmitContext,
-  op: Op<"semaphore_signal"> | Op<"semaphore_wait">,
-): Register {
+function counterAddress(context: EmitContext, op: CounterOp): Register {
   const { code } = context;
   const { base, shape } = context.semaphore(op.operands.semaphore);
   let linear: Register | undefined;
@@ -331,18 +346,40 @@ function semaphoreWait(op: Op<"semaphore_wait">, context: EmitContext): void {
   const again = code.label("poll");
   code.place(again);
   const retry = afterPoll(context, again, over);
-  const seen = code.make("b32", "ld.acquire.gpu.global.u32", address(place));
+  const reach = scopeOf(op, context);
+  const seen = code.make("b32", `ld.acquire.${reach}.global.u32`, address(place));
   const reached = code.make("pred", "setp.ge.s32", seen, wanted);
   if (op.attributes.decrement) {
     const lower = code.make("b32", "sub.s32", seen, wanted);
     code.jumpIf(reached, retry, { negated: true, uniform: false });
-    const found = code.make("b32", "atom.acq_rel.gpu.global.cas.b32", address(place), seen, lower);
+    const swap = `atom.acq_rel.${reach}.global.cas.b32`;
+    const found = code.make("b32", swap, address(place), seen, lower);
     const changed = code.make("pred", "setp.ne.b32", found, seen);
     code.jumpIf(changed, again, { uniform: false });
   } else code.jumpIf(reached, retry, { negated: true, uniform: false });
   code.place(over);
   threadBarrier(context, "all lanes go on once one has seen the count");
 }
+
+/** One lane looks, and tells the others what it has seen: all of them have the same number. */
+function semaphoreRead(op: Op<"semaphore_read">, context: EmitContext): void {
+  const { code, numbers, scope } = context;
+  const place = counterAddress(context, op);
+  const seen = code.constant("b32", 0);
+  code.guarded(scope.warps === 1 ? numbers.leader : numbers.elected, () => {
+    code.emit(`ld.acquire.${scopeOf(op, context)}.global.u32`, [seen, address(place)]);
+  });
+  const [result] = op.results;
+  const wanted = result !== undefined && context.isUsed(result);
+  if (wanted) {
+    const [register = seen] = shareElements(context, op, u32, undefined, [seen], counterShared);
+    context.define(result, { kind: "scalar", dtype: i32, register });
+  }
+  // What goes through shared memory has met a barrier, what goes from lane to lane has not.
+  if (!wanted || scope.warps === 1) threadBarrier(context, counterShared);
+}
+
+const counterShared = "all lanes have what one has seen";
 
 /** Where a look in vain leads: to the next one, or on after a failure. */
 function afterPoll(context: EmitContext, again: string, over: string): string {
@@ -437,4 +474,5 @@ export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
   },
   semaphore_signal: signal,
   semaphore_wait: semaphoreWait,
+  semaphore_read: semaphoreRead,
 };

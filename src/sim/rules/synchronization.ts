@@ -6,6 +6,7 @@ import { refuseRank } from "../window-checks.ts";
 import type { Agent } from "../agent.ts";
 import type { Block } from "../block.ts";
 import { BarrierArray } from "../barriers.ts";
+import { touchCounter } from "../counter-scopes.ts";
 import type { BarrierElement } from "../barriers.ts";
 import { arrivalsText, reportOverrun } from "../race-messages.ts";
 import { placeText } from "../../happens-before/access.ts";
@@ -183,11 +184,10 @@ function passBarrier(
   if (overrun !== undefined) reportOverrun(machine.findings, barriers, element, overrun);
 }
 
+type CounterOp = Op<"semaphore_signal"> | Op<"semaphore_wait"> | Op<"semaphore_read">;
+
 /** Finds the counter that an op names; stops the run where an index is out of range. */
-function semaphoreReader(
-  code: Assembler,
-  op: Op<"semaphore_signal"> | Op<"semaphore_wait">,
-): (agent: Agent) => Semaphore {
+function semaphoreReader(code: Assembler, op: CounterOp): (agent: Agent) => Semaphore {
   const slot = code.slot(op.operands.semaphore);
   const slots = code.slotsOf(op.operands.indices);
   return (agent) => {
@@ -214,6 +214,7 @@ function semaphoreSignal(op: Op<"semaphore_signal">, code: Assembler): void {
   const increment = code.slot(op.operands.increment);
   code.emit(op, (agent) => {
     const semaphore = find(agent);
+    touchCounter(agent, semaphore, op, "atomic");
     semaphore.state.signal(agent.publish(), numberAt(agent, increment));
     semaphore.waiters.wake();
     return "switch";
@@ -234,7 +235,21 @@ function semaphoreWait(op: Op<"semaphore_wait">, code: Assembler): void {
         () => state.hasReached(value),
         () => `${semaphore.name} to reach ${value}: it is at ${state.value}`,
       );
+    touchCounter(agent, semaphore, op, decrement ? "atomic" : "observe");
     agent.acquire(state.pass(value, decrement));
+    return "switch";
+  });
+}
+
+function semaphoreRead(op: Op<"semaphore_read">, code: Assembler): void {
+  const find = semaphoreReader(code, op);
+  const target = code.result(op);
+  code.emit(op, (agent) => {
+    const semaphore = find(agent);
+    const { state } = semaphore;
+    touchCounter(agent, semaphore, op, "observe");
+    agent.acquire(state.read());
+    agent.slots[target] = state.value;
     return "switch";
   });
 }
@@ -275,4 +290,5 @@ export const synchronizationRules: Pick<SimulationRules, keyof typeof synchroniz
 
   semaphore_signal: semaphoreSignal,
   semaphore_wait: semaphoreWait,
+  semaphore_read: semaphoreRead,
 };

@@ -23,13 +23,14 @@ export function shareElements(
   dtype: DType,
   layout: DistributedLayout | undefined,
   elements: readonly (Register | undefined)[],
+  reason = "old values of the atomic",
 ): readonly (Register | undefined)[] {
   const all = laneMask(context.scope.warps);
   const copies = (layout === undefined ? all : layout.replicated) & all;
   if (copies === 0) return elements;
   return copies < lanesPerWarp
     ? shareInWarp(context, dtype, copies, elements)
-    : shareAcrossWarps(context, op, { dtype, copies }, elements);
+    : shareAcrossWarps(context, op, { dtype, copies, reason }, elements);
 }
 
 function shareInWarp(
@@ -65,7 +66,11 @@ function throughWords(
 function shareAcrossWarps(
   context: EmitContext,
   op: AnyOp,
-  { dtype, copies }: { readonly dtype: DType; readonly copies: number },
+  {
+    dtype,
+    copies,
+    reason,
+  }: { readonly dtype: DType; readonly copies: number; readonly reason: string },
   elements: readonly (Register | undefined)[],
 ): readonly (Register | undefined)[] {
   const { code, numbers, scope } = context;
@@ -86,7 +91,7 @@ function shareAcrossWarps(
         code.emit(`st.shared.${type}`, [scratch.address(place, index * span), element]);
     });
   });
-  threadBarrier(context, "old values of the atomic");
+  threadBarrier(context, reason);
   return elements.map((element, index) =>
     element === undefined
       ? undefined

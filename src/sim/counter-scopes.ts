@@ -1,0 +1,70 @@
+/**
+ * Ops on a counter that others may use at the same time. They are atomic for each other where each has the other's block in
+ * its scope; otherwise they must be ordered like plain accesses, or a count may be lost:
+ *
+ *   block 0   signal(1, { scope: "block" })
+ *   block 1   signal(1)                        a race: block 0's signal is atomic for block 0 alone
+ */
+import { opName } from "../ir/op-names.ts";
+import type { Op } from "../ir/node.ts";
+import type { MemoryScope } from "../ir/schema.ts";
+import { placeText } from "../happens-before/access.ts";
+import type { Access } from "../happens-before/access.ts";
+import type { Agent } from "./agent.ts";
+import type { CounterAccess, Semaphore } from "./semaphores.ts";
+
+/** Stands for everything that a scope around a block has in it. */
+const device = {};
+
+const domains: { readonly [S in MemoryScope]: (block: CounterAccess["from"]) => object } = {
+  block: (block) => block,
+  cluster: ({ cluster }) => cluster,
+  device: () => device,
+  system: () => device,
+};
+
+/** Takes note of an op on a counter, and reports others that it races with. */
+export function touchCounter(
+  agent: Agent,
+  { array, position, name }: Semaphore,
+  op: Op<"semaphore_signal"> | Op<"semaphore_wait"> | Op<"semaphore_read">,
+  mode: "atomic" | "observe",
+): void {
+  const { timeline, block: from, machine } = agent;
+  if (timeline === undefined || array.shadow === undefined) return;
+  const domain = domains[op.attributes.scope ?? "device"];
+  const own = domain(from);
+  const access: CounterAccess = {
+    ...agent.access(timeline, "atomic", 0),
+    mode,
+    from,
+    mayMeet: ({ from: other }) => other === undefined || domain(other) === own,
+  };
+  const cursor = array.shadow.begin(access, timeline.knowledge);
+  cursor.run(position, 1);
+  for (const conflict of cursor.conflicts) {
+    if (conflict.kind !== "race") continue;
+    const { earlier } = conflict;
+    machine.findings.add(
+      {
+        code: "TW3001",
+        message: `data race on ${name}: ${opName(op)} and ${opName(earlier.op)} reach different blocks, and are not ordered`,
+        location: op.location,
+        expected: "scopes with both blocks in them",
+        found: useText(access),
+        remedy: 'leave out the scope of both, or say { scope: "cluster" } within a cluster',
+        notes: [
+          { message: useText(earlier), location: earlier.op.location },
+          { message: "the semaphores are allocated here", location: array.op.location },
+        ],
+      },
+      earlier.op,
+      op,
+    );
+  }
+}
+
+function useText({ op, place }: Access): string {
+  const { scope = "device" } = op.attributes as { readonly scope?: MemoryScope };
+  return `${opName(op)} of scope "${scope}" in ${placeText(place)}`;
+}
