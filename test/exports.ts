@@ -50,7 +50,6 @@ export const languageReasons: Reasons = {
   formatLeaks: { example: fragment, matrix: host },
   fromElements: { matrix: host },
   fromNested: { matrix: host },
-  gridSize: { example: fragment },
   holders: { matrix: host },
   isOperation: {
     page: "tells operations from kernels; its comment is all there is to say",
@@ -75,7 +74,6 @@ export const languageReasons: Reasons = {
   registersPerLane: { matrix: host },
   relayoutCost: { matrix: host },
   replication: { matrix: host },
-  scoped: { example: fragment },
   setRegisters: {
     example: fragment,
     matrix: "changes no result; products by warp roles set registers",

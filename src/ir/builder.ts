@@ -100,19 +100,9 @@ export class Builder {
     return op.results;
   }
 
-  /** Adds an op at the start of the outermost region: what it makes is there for all of the kernel. */
-  addAtStart<K extends OpKind>(
-    kind: K,
-    attributes: OpAttributes<K>,
-    location: Location,
-  ): readonly Value[] {
-    const op = this.#made(
-      kind,
-      noSlots as OpOperands<K>,
-      attributes,
-      noSlots as OpRegions<K>,
-      location,
-    );
+  /** Adds counters at the start of the outermost region: they are there for all of the kernel. */
+  addCounters(attributes: OpAttributes<"alloc_semaphore">, location: Location): readonly Value[] {
+    const op = this.#made("alloc_semaphore", {}, attributes, {}, location);
     this.#open[0]?.ops.unshift(op);
     return op.results;
   }

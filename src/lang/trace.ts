@@ -114,7 +114,7 @@ export class Trace {
   addCounters(attributes: OpAttributes<"alloc_semaphore">, location: Location): Origin {
     const [value] =
       this.#scopes.length > 1
-        ? this.#builder.addAtStart("alloc_semaphore", attributes, location)
+        ? this.#builder.addCounters(attributes, location)
         : this.add("alloc_semaphore", noSlots, attributes, noSlots, location);
     if (value === undefined) throw new Error("counters have a name");
     return { value, scope: this.scope, location };

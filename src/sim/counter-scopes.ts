@@ -10,17 +10,16 @@ import type { Op } from "../ir/node.ts";
 import type { MemoryScope } from "../ir/schema.ts";
 import { placeText } from "../happens-before/access.ts";
 import type { Access } from "../happens-before/access.ts";
+import { commonScope, everything } from "../happens-before/memory-scopes.ts";
+import type { Scope } from "../happens-before/memory-scopes.ts";
 import type { Agent } from "./agent.ts";
 import type { CounterAccess, Semaphore } from "./semaphores.ts";
 
-/** Stands for everything that a scope around a block has in it. */
-const device = {};
-
-const domains: { readonly [S in MemoryScope]: (block: CounterAccess["from"]) => object } = {
-  block: (block) => block,
-  cluster: ({ cluster }) => cluster,
-  device: () => device,
-  system: () => device,
+const scopes: { readonly [S in MemoryScope]: Scope } = {
+  block: 0,
+  cluster: 1,
+  device: everything,
+  system: everything,
 };
 
 /** Takes note of an op on a counter, and reports others that it races with. */
@@ -30,15 +29,13 @@ export function touchCounter(
   op: Op<"semaphore_signal"> | Op<"semaphore_wait"> | Op<"semaphore_read">,
   mode: "atomic" | "observe",
 ): void {
-  const { timeline, block: from, machine } = agent;
+  const { timeline, block, machine } = agent;
   if (timeline === undefined || array.shadow === undefined) return;
-  const domain = domains[op.attributes.scope ?? "device"];
-  const own = domain(from);
+  const { scope = "device" } = op.attributes;
   const access: CounterAccess = {
     ...agent.access(timeline, "atomic", 0),
     mode,
-    from,
-    mayMeet: ({ from: other }) => other === undefined || domain(other) === own,
+    ...commonScope(block, scopes[scope]),
   };
   const cursor = array.shadow.begin(access, timeline.knowledge);
   cursor.run(position, 1);
@@ -65,6 +62,6 @@ export function touchCounter(
 }
 
 function useText({ op, place }: Access): string {
-  const { scope = "device" } = op.attributes as { readonly scope?: MemoryScope };
-  return `${opName(op)} of scope "${scope}" in ${placeText(place)}`;
+  const scope = "scope" in op.attributes ? op.attributes.scope : undefined;
+  return `${opName(op)} of scope "${scope ?? "device"}" in ${placeText(place)}`;
 }

@@ -4,6 +4,7 @@ import type { Kernel, Op } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { SemaphoreState } from "../happens-before/semaphore.ts";
 import type { Access } from "../happens-before/access.ts";
+import type { ScopedBlock } from "../happens-before/memory-scopes.ts";
 import { ShadowMemory } from "../happens-before/shadow.ts";
 import type { TrackedAccess } from "../happens-before/shadow.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
@@ -12,10 +13,10 @@ import type { Findings } from "./reports.ts";
 import { product } from "./view.ts";
 import { WaitList } from "./wait-queue.ts";
 
-/** An op on a counter, and the block that it is made from. */
+/** An op on a counter, and the blocks that it reaches. */
 export interface CounterAccess extends Access {
-  readonly from: { readonly cluster: object };
-  mayMeet(other: TrackedAccess & { readonly from?: CounterAccess["from"] }): boolean;
+  readonly from: ScopedBlock;
+  mayMeet(other: TrackedAccess & { readonly from?: ScopedBlock }): boolean;
 }
 
 export class Semaphore {
@@ -89,7 +90,7 @@ export function hasNarrowScope(kernel: Kernel, { results }: Op<"alloc_semaphore"
   let found = false;
   walkOps(kernel.body, ({ operands, attributes }) => {
     if (!("semaphore" in operands) || !results.includes(operands.semaphore)) return;
-    const { scope } = attributes as { readonly scope?: string };
+    const scope = "scope" in attributes ? attributes.scope : undefined;
     found ||= scope === "block" || scope === "cluster";
   });
   return found;

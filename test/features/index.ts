@@ -7,6 +7,7 @@ import { copyFeatures } from "./copies.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 import { numberFeatures } from "./numbers.ts";
 import { pipelineFeatures } from "./pipelines.ts";
+import { synchronisationFeatures } from "./synchronisation.ts";
 
 export const features: readonly Feature[] = [
   ...controlFeatures,
@@ -14,6 +15,7 @@ export const features: readonly Feature[] = [
   ...copyFeatures,
   ...numberFeatures,
   ...pipelineFeatures,
+  ...synchronisationFeatures,
 ];
 
 export function casesOf({ cases }: Feature): readonly FeatureCase[] {

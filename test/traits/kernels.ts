@@ -209,10 +209,6 @@ export const meeting: { readonly [name: string]: Group } = {
     kinds: ["barrier_test"],
     body: ({ told, keep }) => keep.push(told.test(0).cast(f32)),
   },
-  "Semaphore.read": {
-    kinds: ["semaphore_read"],
-    body: ({ count, keep }) => keep.push(count.read().cast(f32)),
-  },
   "Semaphore.signal": {
     kinds: ["semaphore_signal"],
     body: ({ count }) => count.signal(),

@@ -46,7 +46,12 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
     ] as const),
   ],
   "in accesses.test.ts": ["copy_async", "dot"],
-  "what they meet for is their scratch": ["convert_layout", "debug_print", "assert"],
+  "what they meet for is their scratch": [
+    "convert_layout",
+    "debug_print",
+    "assert",
+    "semaphore_read",
+  ],
   "gone, unless a profile is asked for": ["profile_mark"],
   "threads and registers": ["on_threads", "set_registers"],
   "the compiler puts them where they are needed": [

@@ -1,0 +1,289 @@
+/** Barriers, semaphores and clusters. */
+import {
+  assert,
+  barrier,
+  constant,
+  copyAsync,
+  delay,
+  f32,
+  fromNumbers,
+  full,
+  i32,
+  kernel,
+  open,
+  scoped,
+  semaphore,
+  smem,
+  tensor,
+  warps,
+  when,
+  whileLoop,
+} from "tilewright";
+import type { Scalar } from "tilewright";
+import type { KernelDefinition } from "../../src/lang/index.ts";
+import type { TargetName } from "../../src/targets/target.ts";
+import type { Feature } from "./feature.ts";
+
+const everyTarget: readonly TargetName[] = [
+  ...(["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"] as const),
+];
+const numbers = Array.from({ length: 128 }, (_, index) => index - 30);
+
+/** Runs a kernel that the simulator must refuse. */
+async function simulated(definition: KernelDefinition): Promise<void> {
+  const device = await open("simulator", { onNotes: () => undefined });
+  try {
+    await device.run(definition, {});
+  } finally {
+    device.dispose();
+  }
+}
+
+/** Tries again, after a little more time each time, until it is so. */
+function until(isSo: () => Scalar<"bool">): void {
+  const tries = whileLoop(
+    constant(i32, 20),
+    () => isSo().not(),
+    (time) => {
+      delay(time);
+      return time.add(20);
+    },
+  );
+  assert(tries.ge(20), "time does not go back");
+}
+
+const test: Feature = {
+  name: "A barrier asked without waiting, and time between two tries",
+  written: ["landed.test(0)", "delay(time)"],
+  page: "language.md#program-threads-and-barriers",
+  cases: () => [
+    {
+      name: "a copy",
+      kernel: () =>
+        kernel(
+          {
+            name: "polled_copy",
+            inputs: { x: tensor(f32, [128]) },
+            outputs: { out: tensor(f32, [128]) },
+            scratch: { tile: smem(f32, [128]), landed: barrier() },
+          },
+          ({ x, out, tile, landed }) => {
+            copyAsync(x, tile, { barrier: landed });
+            until(() => landed.test(0));
+            out.store(tile.load());
+          },
+        ),
+      inputs: { x: fromNumbers(f32, [128], numbers) },
+      expected: { out: numbers },
+      targets: everyTarget,
+    },
+  ],
+  refused: [
+    {
+      code: "TW1016",
+      by: () =>
+        kernel({ name: "long", outputs: {} }, () => {
+          delay(2_000_000);
+        }),
+    },
+    {
+      code: "TW2080",
+      by: () =>
+        kernel({ name: "which", scratch: { landed: barrier({ count: 2 }) } }, ({ landed }) => {
+          landed.test(0);
+        }),
+    },
+  ],
+};
+
+/** Blocks hand tiles on, each polling the counter of the one before it. */
+const chain = () =>
+  kernel(
+    {
+      name: "chain",
+      grid: { i: 4 },
+      inouts: { box: tensor(i32, [5, 32]) },
+      scratch: { ready: semaphore([4]) },
+    },
+    ({ i, box, ready }) => {
+      when(i.gt(0), () => {
+        until(() => ready.at(i.sub(1)).read().ge(3));
+      });
+      box.at(i.add(1)).store(box.at(i).load().mul(2).add(1));
+      ready.at(i).signal(3);
+    },
+  );
+
+const chained = Array.from({ length: 5 }, (_, row) =>
+  Array.from({ length: 32 }, (__, column) => (column + 1) * 2 ** row - 1),
+).flat();
+
+const reading: Feature = {
+  name: "Counters of semaphores, read without waiting",
+  written: ["done.read()"],
+  page: "language.md#semaphores",
+  cases: () => [
+    {
+      name: "a chain of blocks",
+      kernel: chain,
+      inputs: {
+        box: fromNumbers(
+          i32,
+          [5, 32],
+          Array.from({ length: 160 }, (_, k) => k % 32),
+        ),
+      },
+      expected: { box: chained },
+      targets: everyTarget,
+    },
+    {
+      name: "by warps",
+      kernel: () =>
+        kernel(
+          {
+            name: "read_by_warps",
+            outputs: { out: tensor(i32, [4]) },
+            scratch: { count: semaphore() },
+          },
+          ({ out, count }) => {
+            count.signal(9);
+            warps((warp) => out.at(warp).store(count.read().mul(warp)));
+          },
+        ),
+      inputs: {},
+      expected: { out: [0, 9, 18, 27] },
+    },
+  ],
+  refused: [
+    {
+      code: "TW2083",
+      by: () =>
+        kernel({ name: "which", scratch: { counts: semaphore([2]) } }, ({ counts }) => {
+          counts.read();
+        }),
+    },
+  ],
+};
+
+const scopes: Feature = {
+  name: "Scopes of semaphores: block, cluster, device, system",
+  written: ['{ scope: "block" }'],
+  page: "language.md#semaphores",
+  cases: () =>
+    (["block", "cluster", "device", "system"] as const).map((scope) => ({
+      name: `within the ${scope}`,
+      kernel: () =>
+        kernel(
+          {
+            name: `within_${scope}`,
+            grid: { i: 4 },
+            cluster: { i: 2 },
+            threads: ["writer", "reader"],
+            inouts: { box: tensor(i32, [4]) },
+            outputs: { out: tensor(i32, [4]) },
+            scratch: { ready: semaphore([4]) },
+          },
+          ({ i, box, out, ready, writer, reader }) => {
+            const from = scope === "block" ? i : scope === "cluster" ? i.xor(1) : i.mul(-1).add(3);
+            writer(() => {
+              box.at(i).store(i.mul(i));
+              ready.at(i).signal(2, { scope });
+            });
+            reader(() => {
+              until(() => ready.at(from).read({ scope }).ge(2));
+              ready.at(from).wait(2, { decrement: true, scope });
+              out.at(i).store(box.at(from).loadScalar());
+            });
+          },
+        ),
+      inputs: { box: fromNumbers(i32, [4], [0, 0, 0, 0]) },
+      expected: {
+        box: [0, 1, 4, 9],
+        out: { block: [0, 1, 4, 9], cluster: [1, 0, 9, 4], device: [9, 4, 1, 0] }[
+          scope === "system" ? "device" : scope
+        ],
+      },
+      targets: ["sm_90a", "sm_100a", "sm_120a"] as const,
+    })),
+  refused: [
+    {
+      code: "TW1008",
+      by: () =>
+        kernel({ name: "warp_scope", scratch: { count: semaphore() } }, ({ count }) => {
+          // @ts-expect-error there is no such scope
+          count.signal(1, { scope: "warp" });
+        }),
+    },
+    {
+      code: "TW3001",
+      by: () =>
+        simulated(
+          kernel(
+            { name: "too_narrow", grid: { i: 2 }, scratch: { count: semaphore() } },
+            ({ count }) => {
+              count.signal(1, { scope: "block" });
+            },
+          ),
+        ),
+    },
+  ],
+};
+
+/** Counts the blocks that have come here, by a counter of its own. */
+function countBlocks(): Scalar<"i32"> {
+  return scoped({ here: semaphore(), all: semaphore([1]) }, ({ here, all }) => {
+    here.signal();
+    all.at(0).signal();
+    here.wait(3);
+    return all.at(0).read();
+  });
+}
+
+const ownCounters: Feature = {
+  name: "Semaphores of a scope",
+  written: ["scoped({ done: semaphore() }"],
+  page: "language.md#semaphores",
+  cases: () => [
+    {
+      name: "two calls of a function, and a thread's own",
+      kernel: () =>
+        kernel(
+          {
+            name: "own_counters",
+            grid: { i: 3 },
+            threads: ["a", "b"],
+            outputs: { out: tensor(i32, [3, 2]), tile: tensor(f32, [3, 8]) },
+          },
+          ({ i, out, tile, a, b }) => {
+            b(() => {
+              out.at(i, 0).store(countBlocks());
+              out.at(i, 1).store(countBlocks());
+            });
+            a(() => {
+              scoped({ buffer: smem(f32, [8]), count: semaphore([3]) }, ({ buffer, count }) => {
+                count.at(i).signal(i);
+                buffer.store(full(f32, [8], 0.5).add(count.at(i).read().cast(f32)));
+                tile.at(i).store(buffer.load());
+              });
+            });
+          },
+        ),
+      inputs: {},
+      expected: {
+        out: [3, 3, 3, 3, 3, 3],
+        tile: Array.from({ length: 24 }, (_, place) => Math.floor(place / 8) + 0.5),
+      },
+    },
+  ],
+  refused: [
+    {
+      code: "TW1008",
+      by: () =>
+        kernel({ name: "leaks" }, () => {
+          scoped({ count: semaphore() }, ({ count }) => count);
+        }),
+    },
+  ],
+};
+
+export const synchronisationFeatures: readonly Feature[] = [test, reading, scopes, ownCounters];
