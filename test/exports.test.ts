@@ -89,7 +89,7 @@ const badCalls: Check = {
   where: "test/support/bad-calls, where each parameter says what it takes",
 };
 /** The device suite, and what it has from test/support. */
-const suite = textOf("test/gpu", "test/matrix");
+const suite = textOf("test/gpu", "test/matrix", "test/features");
 const shared = [...suite.matchAll(/"\.\.\/support\/([\w-]+\.ts)"/g)];
 /** Without the option of `permute`, which is called as a function of `random` is. */
 const withoutOptions = (text: string): string => text.replaceAll("permutation:", "");
@@ -128,7 +128,7 @@ const entries: readonly Entry[] = [
       badCalls,
       matrix: {
         has: (name) => hasWord(deviceText, name),
-        where: "test/matrix, or a program of test/gpu",
+        where: "test/matrix, a row of test/features, or a program of test/gpu",
       },
     },
   },

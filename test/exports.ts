@@ -64,7 +64,6 @@ export const languageReasons: Reasons = {
   parseLayout: { matrix: host },
   parseSharedLayout: { matrix: host },
   parseTmemLayout: { matrix: host },
-  placeKernel: { matrix: host },
   placementReport: { matrix: host },
   planRelayout: { matrix: host },
   prefetch: { example: fragment },

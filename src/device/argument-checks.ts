@@ -134,3 +134,9 @@ export function requireDeviceArray(call: string, array: unknown): void {
   if (array instanceof DeviceArray) return;
   throw otherKind(call, "an array on the device", array, "give what upload or allocate gave");
 }
+
+/** The arrays of the device among a launch's arguments, alone or in lists. */
+export function arraysAmong(args: unknown): readonly DeviceArray[] {
+  const values: readonly unknown[] = isRecord(args) ? Object.values(args).flat() : [];
+  return values.filter((value) => value instanceof DeviceArray);
+}

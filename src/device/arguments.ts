@@ -7,6 +7,7 @@ import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { refuseForeign } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
+import { withoutLists } from "./argument-lists.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
 import { DeviceArray } from "./device-array.ts";
@@ -22,10 +23,11 @@ export interface CollectedArguments {
 
 export function collectArguments(
   kernel: KernelInterface,
-  args: { readonly [name: string]: ArgumentValue },
+  given: { readonly [name: string]: ArgumentValue | readonly ArgumentValue[] },
   explicitDimensions: { readonly [name: string]: number },
   target: Target,
 ): CollectedArguments {
+  const args = withoutLists(kernel, given);
   requireNames(kernel, kernel.parameters, args);
   const arrays = new Map<string, DeviceArray>();
   const scalars = new Map<string, HostValue>();
@@ -58,10 +60,11 @@ export interface CollectedInputs {
 /** The kernel's inputs and in-out arrays, each found to fit its parameter before anything is uploaded. */
 export function collectInputs(
   kernel: KernelInterface,
-  inputs: { readonly [name: string]: InputValue },
+  given: { readonly [name: string]: InputValue | readonly InputValue[] },
   explicitDimensions: { readonly [name: string]: number },
   target: Target,
 ): CollectedInputs {
+  const inputs = withoutLists(kernel, given);
   const parameters = kernel.parameters.filter(({ role }) => role !== "output");
   requireNames(kernel, parameters, inputs);
   const hostArrays = new Map<string, HostArray>();

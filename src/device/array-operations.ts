@@ -15,6 +15,7 @@ import { readElement } from "../formats/values.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { ArgumentValue, CollectedInputs } from "./arguments.ts";
 import type { Backend } from "./backend.ts";
+import { withLists } from "./argument-lists.ts";
 import { arrayParameters, outputShape } from "./binding.ts";
 import {
   fillPattern,
@@ -152,14 +153,14 @@ export class ArrayOperations {
   async results(
     kernel: KernelInterface,
     args: { readonly [name: string]: ArgumentValue },
-  ): Promise<{ readonly [name: string]: HostArray }> {
+  ): Promise<{ readonly [name: string]: HostArray | readonly HostArray[] }> {
     const downloads: Promise<readonly [string, HostArray]>[] = [];
     for (const { name, role } of kernel.parameters) {
       const array = args[name];
       if ((role === "output" || role === "inout") && array instanceof DeviceArray)
         downloads.push(this.download(array).then((result) => [name, result] as const));
     }
-    return Object.fromEntries(await Promise.all(downloads));
+    return withLists(await Promise.all(downloads));
   }
 
   #filled(array: DeviceArray, pattern: Uint8Array): Promise<void> {

@@ -35,18 +35,13 @@ import type { PreparedWork } from "./launch-preparation.ts";
 import { Profiler } from "./profile/profiler.ts";
 import { CompilationCache } from "./compilation.ts";
 import type { CompilationRecord } from "./compilation.ts";
-import {
-  ArrayRegistry,
-  DeviceArray,
-  disposeAll,
-  disposeSymbol,
-  formatLeaks,
-} from "./device-array.ts";
-import type { Leak } from "./device-array.ts";
+import { ArrayRegistry, disposeAll, disposeSymbol, formatLeaks } from "./device-array.ts";
+import type { DeviceArray, Leak } from "./device-array.ts";
 import { DeviceModule, ForeignCode } from "./foreign-code.ts";
 import type { CodeSettings, DeviceTensorMap } from "./foreign-code.ts";
 import { boundTogether } from "./bind-plan.ts";
 import {
+  arraysAmong,
   requireArguments,
   requireBoundLaunches,
   requireDeviceArray,
@@ -399,8 +394,7 @@ export class Device {
       for (const launch of launches)
         bound.push(this.#arrays.explainingMemory(() => this.#backend.bind(launch)));
     });
-    const arrays = Object.values(args as object).filter((value) => value instanceof DeviceArray);
-    return this.#keep(new BoundLaunch(this.#owner, [name], arrays, work, giveBack));
+    return this.#keep(new BoundLaunch(this.#owner, [name], arraysAmong(args), work, giveBack));
   }
 
   /** Bound launches, one after the other, as one piece of work. Dispose of it before them. */

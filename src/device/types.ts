@@ -1,7 +1,7 @@
 /** The types of a launch's arguments and results, which follow from the kernel's declaration. */
 import type { DTypeName, HostValue } from "../formats/dtype.ts";
 import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
-import type { TensorSpec, ScalarSpec, Signature } from "../lang/index.ts";
+import type { TensorListSpec, TensorSpec, ScalarSpec, Signature } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { DeviceArray } from "./device-array.ts";
@@ -12,12 +12,28 @@ export type Launchable = KernelDefinition | CompiledKernel | Operation;
 
 type Parameter<S, Array> = S extends ScalarSpec<infer D> ? HostValue<D> : Array;
 
-type OnDevice<S> = S extends TensorSpec<infer D> ? DeviceArray<D> : Parameter<S, never>;
+type OnDevice<S> =
+  S extends TensorSpec<infer D>
+    ? DeviceArray<D>
+    : S extends TensorListSpec<infer D>
+      ? readonly DeviceArray<D>[]
+      : Parameter<S, never>;
+
+type Either<D extends DTypeName> = GivenArray<D> | NestedList | DeviceArray<D>;
 
 type OnEither<S> =
-  S extends TensorSpec<infer D> ? GivenArray<D> | NestedList | DeviceArray<D> : Parameter<S, never>;
+  S extends TensorSpec<infer D>
+    ? Either<D>
+    : S extends TensorListSpec<infer D>
+      ? readonly Either<D>[]
+      : Parameter<S, never>;
 
-type OnHost<S> = S extends TensorSpec<infer D extends DTypeName> ? HostArray<D> : never;
+/** Of a kernel whose declaration is not known, results are taken for arrays. */
+type OnHost<S> = [S] extends [TensorListSpec<infer D extends DTypeName>]
+  ? readonly HostArray<D>[]
+  : S extends TensorSpec<infer D extends DTypeName>
+    ? HostArray<D>
+    : never;
 
 /** The declaration of parameter `N` in whichever of the groups has it. */
 type Declaration<K extends Signature, G extends keyof Signature, N> = {

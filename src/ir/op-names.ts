@@ -71,6 +71,7 @@ const opNames: OpNames = {
   transpose_ref: "transpose",
   reshape_ref: "reshape",
   peer_ref: "peer",
+  select_ref: "at",
   load: "load",
   store: "store",
   atomic: ({ fn }) => `atomic ${fn}`,

@@ -45,6 +45,7 @@ said there is not done:
 | … by the async proxy | TMA or the tensor cores do it                                            |
 | … until waited for   | it goes on when the operation is over                                                |
 | window on, peer of   | the result is the operand's memory, here or in another block                         |
+| one of               | the result is the array that one of the operands is                                  |
 | renames              | the result has the operand's registers                                               |
 | hands on             | results are what is yielded, or begin as the operand                                 |
 | made once            | the result is the same each time                                                     |
@@ -99,6 +100,7 @@ const plainResults = { new: [], fixed: ["made once"], none: [], memory: ["makes 
 function resultTexts(results: Results): readonly string[] {
   if (typeof results === "string") return plainResults[results];
   if ("window" in results) return [`window on \`${results.window}\``];
+  if ("oneOf" in results) return [`one of \`${results.oneOf}\``];
   if ("peer" in results) return [`peer of \`${results.peer}\``];
   if ("same" in results) return [`renames \`${results.same}\``];
   return [`hands on \`${results.handed}\``];

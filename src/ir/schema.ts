@@ -132,6 +132,7 @@ export interface Synchronization {
  * | memory    | memory, barriers or counters of their own                                        |
  * | window    | the operand's memory, under another shape or a part of it                        |
  * | peer      | the operand's memory in another block                                            |
+ * | one of    | a whole array that one of the operands is                                        |
  * | same      | the operand's registers under another name                                       |
  * | handed    | what regions yield, beginning with the operand where one is named                |
  */
@@ -142,6 +143,7 @@ export type Results<O extends string = string> =
   | "memory"
   | { readonly window: O }
   | { readonly peer: O }
+  | { readonly oneOf: O }
   | { readonly same: O }
   | { readonly handed: O | "yields" };
 

@@ -108,6 +108,14 @@ export function windowedBy(op: AnyOp): Value | undefined {
   return "peer" in results ? operandsNamed(op, results.peer)[0] : undefined;
 }
 
+/** The arrays of which the result is one; none where it is no such choice. */
+export function chosenAmong(op: AnyOp): readonly Value[] {
+  const { results } = traitsOf(op);
+  return typeof results === "object" && "oneOf" in results
+    ? operandsNamed(op, results.oneOf)
+    : noValues;
+}
+
 /** Whether the op's result is a window on its `ref`. */
 export function isWindow(op: AnyOp): op is OpOf<WindowKind> {
   return "ref" in op.operands && windowedBy(op) === op.operands.ref;

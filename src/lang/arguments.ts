@@ -6,6 +6,7 @@
  * | written                        | in the body            |
  * |--------------------------------|------------------------|
  * | `tensor(f32, [n])`              | `Ref<"f32">`           |
+ * | `tensors(4, f32, [n])`         | `TensorList<"f32">`    |
  * | `scalar(f32)`                  | `Scalar<"f32">`        |
  * | `smem(bf16, [64, 64])`         | `Ref<"bf16">`          |
  * | `barrier({ count: 2 })`        | `Barrier`              |
@@ -34,6 +35,17 @@ export interface TensorSpec<D extends DTypeName = DTypeName> {
   readonly shape: readonly Size[];
   /** Elements from one index to the next along each axis; row-major where there are none. */
   readonly strides: readonly Size[] | undefined;
+}
+
+/** A list of array arguments of one format and shape. */
+export interface TensorListSpec<D extends DTypeName = DTypeName> {
+  readonly kind: "arrays";
+  /** How many arrays there are. */
+  readonly count: number;
+  /** The format of their elements. */
+  readonly dtype: DType<D>;
+  /** The extents of the axes of each. */
+  readonly shape: readonly Size[];
 }
 
 /** A scalar argument. */
@@ -124,6 +136,31 @@ export function tensor<D extends DTypeName>(
     strides: strides && Object.freeze([...strides]),
   });
 }
+
+/**
+ * A list of `count` array arguments of one format and shape, contiguous in row-major order. The kernel picks one by a number or by
+ * an index that is known at run time: `xs.at(group)`.
+ */
+export function tensors<D extends DTypeName>(
+  count: number,
+  dtype: DType<D>,
+  shape: readonly Size[],
+): TensorListSpec<D> {
+  const location = captureLocation();
+  if (!isPositiveInteger(count) || count > mostArrays)
+    wrongKind(
+      "the length of a list of arrays",
+      `a whole number from 1 to ${mostArrays}`,
+      count,
+      location,
+    );
+  requireDType(dtype, location);
+  requireShape("an array", shape, location);
+  return Object.freeze({ kind: "arrays", count, dtype, shape: Object.freeze([...shape]) });
+}
+
+/** A kernel has 4 KiB of parameters on every target; the rest is for its other arguments. */
+const mostArrays = 256;
 
 /** A scalar argument of a kernel. */
 export function scalar<D extends DTypeName>(dtype: DType<D>): ScalarSpec<D> {
@@ -257,7 +294,7 @@ export function union<const Groups extends readonly UnionGroup[]>(
   return Object.freeze({ kind: "union", groups: Object.freeze([...groups]), location });
 }
 
-type AnySpec = TensorSpec | ScalarSpec | ScratchSpec;
+type AnySpec = TensorSpec | TensorListSpec | ScalarSpec | ScratchSpec;
 
 /** Whether `item` is a description of one of `kinds`. */
 export function isSpec<K extends AnySpec["kind"]>(
@@ -270,6 +307,7 @@ export function isSpec<K extends AnySpec["kind"]>(
 
 export const specNames: { readonly [K in AnySpec["kind"]]: string } = {
   array: "tensor(…)",
+  arrays: "tensors(…)",
   scalar: "scalar(…)",
   memory: "smem(…) or gmem(…)",
   barrier: "barrier(…)",

@@ -25,9 +25,10 @@ export type {
   ReduceWithOptions,
   ScanWithOptions,
 } from "./combine.ts";
-export { tensor, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
+export { tensor, tensors, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
 export type {
   TensorSpec,
+  TensorListSpec,
   BarrierSpec,
   MemorySpec,
   ScalarSpec,
@@ -119,6 +120,7 @@ export {
 } from "./sync.ts";
 export type { Barrier, Semaphore } from "./sync.ts";
 export type { ReduceOptions, ScanOptions, SearchOptions, SortOptions, Tile } from "./tile.ts";
+export type { TensorList } from "./tensor-list.ts";
 export type { Tree } from "./tree.ts";
 export { vmap } from "./vmap.ts";
 export type { BatchAxes, BatchedInputs, VmapOptions } from "./vmap.ts";

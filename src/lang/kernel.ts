@@ -8,6 +8,7 @@
 import { kernelCost, ratesOf, roofline } from "../ir/cost/index.ts";
 import type { KernelCost, Roofline } from "../ir/cost/index.ts";
 import { allDimensions } from "../ir/dimension-values.ts";
+import { listedName } from "../ir/listed-names.ts";
 import type { Kernel, KernelParameter, ParameterRole, Value } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
 import { refType, scalarType } from "../ir/types.ts";
@@ -21,7 +22,7 @@ import { requireTarget } from "../targets/given.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { allocate } from "./allocate.ts";
-import type { TensorSpec, ScalarSpec } from "./arguments.ts";
+import type { TensorListSpec, TensorSpec, ScalarSpec } from "./arguments.ts";
 import { onThreads } from "./control.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
@@ -38,6 +39,7 @@ import type {
   ScratchSpecs,
   Signature,
 } from "./spec.ts";
+import { TensorList } from "./tensor-list.ts";
 import { emitOrigin, originOf, Trace, withTrace } from "./trace.ts";
 import { callBody } from "./traced.ts";
 
@@ -151,12 +153,24 @@ interface Parameter {
 
 function parametersOf({ inputs, outputs, inouts }: CheckedSpec): readonly Parameter[] {
   const list = (role: "input" | "output" | "inout", specs: InputSpecs): readonly Parameter[] =>
-    Object.entries(specs).map(([name, spec]) => ({
-      name,
-      role: spec.kind === "scalar" ? "scalar" : role,
-      spec,
-    }));
+    Object.entries(specs).flatMap(([name, spec]): readonly Parameter[] => {
+      if (spec.kind === "scalar") return [{ name, role: "scalar", spec }];
+      return spec.kind === "array" ? [{ name, role, spec }] : listed(name, role, spec);
+    });
   return [...list("input", inputs), ...list("output", outputs), ...list("inout", inouts)];
+}
+
+function listed(
+  name: string,
+  role: ParameterRole,
+  { count, dtype, shape }: TensorListSpec,
+): readonly Parameter[] {
+  const spec: TensorSpec = { kind: "array", dtype, shape, strides: undefined };
+  return Array.from({ length: count }, (_, index) => ({
+    name: listedName(name, index),
+    role,
+    spec,
+  }));
 }
 
 function parameterType(spec: TensorSpec | ScalarSpec): Type {
@@ -210,7 +224,17 @@ function irParameter({ name, role, spec }: Parameter, value: Value): KernelParam
 /** Everything the specification names, as the objects that the body works with. */
 function bodyArgument(
   trace: Trace,
-  { grid, threads, hasThreads, scratch, name: kernelName, names }: CheckedSpec,
+  {
+    grid,
+    threads,
+    hasThreads,
+    inputs,
+    outputs,
+    inouts,
+    scratch,
+    name: kernelName,
+    names,
+  }: CheckedSpec,
   parameters: readonly Parameter[],
   values: readonly Value[],
   location: Location,
@@ -222,6 +246,9 @@ function bodyArgument(
     const made = originOf(value, location);
     argument[name] = spec.kind === "scalar" ? new Scalar(made) : new Ref(made);
   }
+  const lists = Object.entries({ ...inputs, ...outputs, ...inouts });
+  for (const [name, spec] of lists)
+    if (spec.kind === "arrays") argument[name] = listArgument(name, spec.count, argument);
   for (const { name } of grid)
     argument[name] = new Scalar(emitOrigin("block_index", {}, { axis: name }, location));
   for (const [name, spec] of Object.entries(scratch)) argument[name] = allocate(name, spec);
@@ -231,6 +258,17 @@ function bodyArgument(
         onThreads(trace, name, [position], body, captureLocation());
       };
   return refuseUnknownNames(argument, kernelName, names);
+}
+
+/** The list whose arrays are arguments by names of their own. */
+function listArgument(
+  name: string,
+  count: number,
+  argument: { readonly [name: string]: unknown },
+): TensorList {
+  const all = Array.from({ length: count }, (_, index) => argument[listedName(name, index)]);
+  const arrays: readonly Ref[] = all.filter((array) => array instanceof Ref);
+  return new TensorList(name, arrays);
 }
 
 /** A name that the specification does not have is a mistake, not `undefined`. */

@@ -13,10 +13,11 @@ import type { Location } from "../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
 import type { ScratchObject } from "./allocate.ts";
 import { describeSpec, isSpec, specNames } from "./arguments.ts";
-import type { TensorSpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
+import type { TensorListSpec, TensorSpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
 import { NameRegister, requireName } from "./names.ts";
 import type { Ref } from "./ref.ts";
 import type { Scalar } from "./elementwise.ts";
+import type { TensorList } from "./tensor-list.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { wrongKind } from "./traced.ts";
 import { describe } from "./traced.ts";
@@ -31,11 +32,11 @@ export interface ClusterSpec {
 }
 /** Arrays and scalars by name, as a kernel's `inputs` are declared. */
 export interface InputSpecs {
-  readonly [name: string]: TensorSpec | ScalarSpec;
+  readonly [name: string]: TensorSpec | TensorListSpec | ScalarSpec;
 }
 /** Arrays by name, as a kernel's `outputs` and `inouts` are declared. */
 export interface TensorSpecs {
-  readonly [name: string]: TensorSpec;
+  readonly [name: string]: TensorSpec | TensorListSpec;
 }
 /** Scratch memory, barriers and semaphores by name. */
 export interface ScratchSpecs {
@@ -87,7 +88,13 @@ export interface KernelSpec<
 }
 
 type Argument<S> =
-  S extends TensorSpec<infer D> ? Ref<D> : S extends ScalarSpec<infer D> ? Scalar<D> : never;
+  S extends TensorSpec<infer D>
+    ? Ref<D>
+    : S extends TensorListSpec<infer D>
+      ? TensorList<D>
+      : S extends ScalarSpec<infer D>
+        ? Scalar<D>
+        : never;
 
 /** The body's argument: everything the specification names. */
 export type BodyArgument<
@@ -170,13 +177,13 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
   checkWarps(warps, location);
   checkThreads(threads, warps, register, location);
   if (resident !== undefined) checkResident(resident, location);
-  checkEntries("an input", inputs, ["array", "scalar"], register, location);
-  checkEntries("an output", outputs, ["array"], register, location);
-  checkEntries("an inout", inouts, ["array"], register, location);
+  checkEntries("an input", inputs, ["array", "arrays", "scalar"], register, location);
+  checkEntries("an output", outputs, ["array", "arrays"], register, location);
+  checkEntries("an inout", inouts, ["array", "arrays"], register, location);
   checkEntries("scratch", scratch, ["memory", "barrier", "semaphore", "union"], register, location);
   const arrays = [inputs, outputs, inouts].flatMap((specs) => Object.values(specs));
   const sizes = [
-    ...arrays.flatMap((array) => (array.kind === "array" ? arraySizes(array) : [])),
+    ...arrays.flatMap((array) => (array.kind === "scalar" ? [] : arraySizes(array))),
     ...grid.map(({ extent }) => extent),
     ...Object.values(scratch).flatMap(scratchSizes),
   ];
@@ -336,7 +343,7 @@ function otherGroup(
 function checkEntries(
   what: string,
   specs: { readonly [name: string]: unknown },
-  kinds: readonly (TensorSpec | ScalarSpec | ScratchSpec)["kind"][],
+  kinds: readonly (TensorSpec | TensorListSpec | ScalarSpec | ScratchSpec)["kind"][],
   register: NameRegister,
   location: Location,
 ): void {
@@ -357,8 +364,8 @@ function checkEntries(
   }
 }
 
-function arraySizes({ shape, strides }: TensorSpec): readonly Size[] {
-  return [...shape, ...(strides ?? [])];
+function arraySizes(spec: TensorSpec | TensorListSpec): readonly Size[] {
+  return spec.kind === "arrays" ? spec.shape : [...spec.shape, ...(spec.strides ?? [])];
 }
 
 function scratchSizes(spec: ScratchSpec): readonly Size[] {

@@ -191,7 +191,7 @@ function shapeOf(type: Type): readonly Size[] {
 /** The specifications as the batch's kernel has them. */
 function batchSpecs(specs: InputSpecs, kernel: Kernel): InputSpecs {
   return Object.fromEntries(
-    Object.entries(specs).map(([name, spec]): [string, TensorSpec | ScalarSpec] => {
+    Object.entries(specs).map(([name, spec]): [string, InputSpecs[string]] => {
       const parameter = kernel.parameters.find((each) => each.name === name);
       if (parameter?.value.type.kind !== "ref") return [name, spec];
       const { shape } = parameter.value.type;

@@ -36,10 +36,13 @@ export interface View {
   readonly fault: ViewFault | undefined;
 }
 
-/** A window of a block that is not there has a fault of kind "peer": its start is the rank, its end how many blocks there are. */
+/**
+ * A window of a block that is not there has a fault of kind "peer": its start is the rank, its end how many blocks there are. One of
+ * an array that a list does not have is of kind "array": its start is the index, its end how many arrays there are.
+ */
 export interface ViewFault {
-  readonly kind: "index" | "window" | "peer";
-  readonly op: Op<"slice_ref"> | Op<"peer_ref">;
+  readonly kind: "index" | "window" | "peer" | "array";
+  readonly op: Op<"slice_ref"> | Op<"peer_ref"> | Op<"select_ref">;
   readonly axis: number;
   readonly start: number;
   readonly size: number;

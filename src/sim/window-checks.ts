@@ -1,5 +1,5 @@
 /** Windows that must not be used, reported where they are. */
-import type { AnyOp } from "../ir/node.ts";
+import type { AnyOp, Op } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { Agent } from "./agent.ts";
 import { placeText } from "../happens-before/access.ts";
@@ -11,6 +11,8 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
   const { op } = agent.site;
   const { name } = memory.description;
   if (fault.kind === "peer") return refuseRank(agent, fault.start, fault.op);
+  if (fault.kind === "array" && fault.op.kind === "select_ref")
+    return refuseArray(agent, fault.start, fault.op);
   const isIndex = fault.kind === "index";
   const last = fault.start + fault.size - 1;
   const { first, end } = fault;
@@ -26,6 +28,23 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
       expected: first < end ? `indices ${there}` : "a window with elements",
       found: `${isIndex ? fault.start : `${fault.start} to ${last}`} in ${placeText(agent.place())}`,
       notes: [{ message: "the window is made here", location: fault.op.location }],
+    },
+    op,
+  );
+}
+
+function refuseArray(agent: Agent, index: number, selection: Op<"select_ref">): never {
+  const { op } = agent.site;
+  const { name = "the list" } = selection.attributes;
+  const count = selection.operands.refs.length;
+  return agent.machine.findings.stop(
+    {
+      code: "TW3005",
+      message: `${opName(op)} with index ${index} of ${name}, which has ${count} arrays`,
+      location: op.location,
+      expected: `indices from 0 to ${count - 1}`,
+      found: `${index} in ${placeText(agent.place())}`,
+      notes: [{ message: "the array is chosen here", location: selection.location }],
     },
     op,
   );

@@ -5,6 +5,7 @@
  * emulator, the kernel's PTX runs with all checks, and each seed is a schedule.
  */
 import { requireArguments, requireKernel } from "../device/argument-checks.ts";
+import { listedResults } from "../device/argument-lists.ts";
 import type { HostResults, RunArguments } from "../device/types.ts";
 import type { LaunchOptions } from "../device/wait-limits.ts";
 import type { HostArray } from "../formats/hostarray.ts";
@@ -129,11 +130,12 @@ function turnText({ schedule, seed }: Turn): string {
 function requireSame(
   { name }: KernelDefinition,
   turn: Turn,
-  first: { readonly [name: string]: HostArray },
-  results: { readonly [name: string]: HostArray },
+  first: { readonly [name: string]: HostArray | readonly HostArray[] },
+  results: { readonly [name: string]: HostArray | readonly HostArray[] },
 ): void {
-  for (const [output, array] of Object.entries(first)) {
-    const other = results[output];
+  const others = listedResults(results);
+  for (const [output, array] of Object.entries(listedResults(first))) {
+    const other = others[output];
     if (other !== undefined && sameBytes(array, other)) continue;
     throw new TilewrightError({
       code: "TW5102",

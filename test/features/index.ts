@@ -1,6 +1,7 @@
 /** Every feature that has a row, by the files that hold them. */
 import type { MatrixCase } from "../matrix/case.ts";
 import { exact } from "../matrix/case.ts";
+import { argumentFeatures } from "./arguments.ts";
 import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
 import { copyFeatures } from "./copies.ts";
@@ -10,6 +11,7 @@ import { pipelineFeatures } from "./pipelines.ts";
 import { synchronisationFeatures } from "./synchronisation.ts";
 
 export const features: readonly Feature[] = [
+  ...argumentFeatures,
   ...controlFeatures,
   ...conversionFeatures,
   ...copyFeatures,

@@ -1,6 +1,7 @@
 /** Mistakes on the host: arrays, arguments of a launch, devices and their memory. */
 import {
   tensor,
+  tensors,
   bf16,
   cdiv,
   convertElements,
@@ -52,6 +53,9 @@ const paired = kernel(
     zeros(f32, [8]);
   },
 );
+const grouped = kernel({ name: "grouped", inputs: { xs: tensors(3, f32, [n]) } }, () => {
+  zeros(f32, [8]);
+});
 const increment = kernel(
   { name: "increment", inputs: { y: tensor(f32, [8]) }, inouts: { x: tensor(f32, [8]) } },
   () => {
@@ -321,5 +325,31 @@ export const launchMistakes = mistakeTable(import.meta.url, [
         return device.run(increment, { x, y: x }); // <- in-out array that is also an input
       }),
     message: "kernel increment is given one array for x and for y",
+  },
+  {
+    name: "list with another number of arrays",
+    code: "TW4034",
+    make: () => onDevice((device) => device.run(grouped, { xs: [ones(8), ones(8)] })), // <- list with another number of arrays
+    message: "argument xs of kernel grouped is a list of 2 arrays",
+    expected: "a list of 3 arrays",
+    found: "2 of them",
+  },
+  {
+    name: "array for a list of arrays",
+    code: "TW4034",
+    make: () =>
+      onDevice((device) => {
+        // @ts-expect-error xs is a list
+        return device.run(grouped, { xs: ones(8) }); // <- array for a list of arrays
+      }),
+    message: "argument xs of kernel grouped is not a list of arrays",
+    expected: "a list of 3 arrays",
+  },
+  {
+    name: "arrays of a list with different extents",
+    code: "TW4005",
+    make: () => onDevice((device) => device.run(grouped, { xs: [ones(8), ones(8), ones(4)] })), // <- arrays of a list with different extents
+    message: "dimension n of kernel grouped has two values",
+    found: "4, from axis 0 of xs[2]",
   },
 ]);

@@ -1,6 +1,7 @@
 /** Mistakes that show when a kernel runs, reported by the names that the user gave. */
 import {
   tensor,
+  tensors,
   assert,
   barrier,
   bf16,
@@ -157,6 +158,44 @@ export const runningMistakes = mistakeTable(import.meta.url, [
       ),
     message: "load with index 8 on axis 0 of x, which has 8",
     expected: "indices from 0 to 7",
+  },
+  {
+    name: "array beyond its list",
+    code: "TW3005",
+    make: () =>
+      run(
+        kernel(
+          { name: "beyond", inputs: { xs: tensors(2, f32, [8]), at: scalar(i32) } },
+          ({ xs, at }) => {
+            const x = xs.at(at);
+            assert(x.load().max().ge(0), "positive"); // <- array beyond its list
+          },
+        ),
+        { xs: [numbers, numbers], at: -1 },
+      ),
+    message: "load with index -1 of xs, which has 2 arrays",
+    expected: "indices from 0 to 1",
+    notes: ["the array is chosen here"],
+  },
+  {
+    name: "array of a list written by two blocks",
+    code: "TW3001",
+    make: () =>
+      run(
+        kernel(
+          {
+            name: "crowd",
+            grid: { i: 2 },
+            inputs: { which: tensor(i32, [2]) },
+            inouts: { ys: tensors(2, f32, [8]) },
+          },
+          ({ i, which, ys }) => {
+            ys.at(which.at(i).loadScalar()).store(i.cast(f32)); // <- array of a list written by two blocks
+          },
+        ),
+        { which: fromNumbers(i32, [2], [1, 1]), ys: [numbers, numbers] },
+      ),
+    message: "ys[1]",
   },
   {
     name: "barrier beyond its array",

@@ -144,6 +144,7 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
     yield
   }
   %32 = barrier_test %5, %9 index(%8) : bool
+  %33 = select_ref %9 refs(%0) {name = "as"} : ref<gmem, bf16, [256, 64]>
   delay %9
   %33 = semaphore_read %7 indices(%8, %8) {scope = block} : i32
   yield

@@ -494,6 +494,7 @@ const rules: OpRules<[Checker], void> = {
   transpose_ref: nothing,
   reshape_ref: nothing,
   peer_ref: nothing,
+  select_ref: nothing,
   load: (op, checker) => {
     const layout = op.results[0] && checker.find(op.results[0]);
     if (layout !== undefined) beside(op, { layout, value: op.results[0] }, checker);

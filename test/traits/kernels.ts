@@ -14,6 +14,7 @@ import type { OpKind } from "../../src/ir/ops.ts";
 import {
   accumulator,
   tensor,
+  tensors,
   barrier,
   blockSync,
   clusterArrive,
@@ -50,6 +51,7 @@ import type {
   Ref,
   Scalar,
   Semaphore,
+  TensorList,
   Tile,
 } from "../../src/lang/index.ts";
 
@@ -57,6 +59,7 @@ export const length = 256;
 
 interface Parts {
   readonly x: Ref<"f32">;
+  readonly list: TensorList<"f32">;
   readonly tile: Tile<"f32">;
   readonly index: Scalar<"i32">;
   /** What is stored at the end, so that nothing of it is dropped. */
@@ -132,10 +135,11 @@ export const quiet: { readonly [name: string]: Group } = {
   },
   memory: {
     kinds: [
-      ...(["slice_ref", "transpose_ref", "reshape_ref", "peer_ref", "load", "store"] as const),
+      ...(["slice_ref", "transpose_ref", "reshape_ref", "peer_ref", "select_ref"] as const),
+      ...(["load", "store"] as const),
       ...(["atomic", "atomic_compare_exchange", "prefetch", "prefetch_maps"] as const),
     ],
-    body({ x, tile, index, keep, other, sink, marks }) {
+    body({ x, list, tile, index, keep, other, sink, marks }) {
       other
         .peer(clusterRank("i").xor(1))
         .reshape([16, 16])
@@ -144,6 +148,7 @@ export const quiet: { readonly [name: string]: Group } = {
       sink.at(6).atomicAdd(tile);
       marks.compareExchange(tile.cast(i32), index);
       keep.push(x.at(slice(index, length)).load());
+      keep.push(list.at(index.and(1)).load());
       keep.push(x.at(tile.cast(i32)).load({ where: tile.gt(0) }));
       prefetch(x);
       prefetchMaps(x);
@@ -238,7 +243,7 @@ export function between({ body }: Group): KernelDefinition {
       name: "between",
       grid: { i: 2 },
       cluster: { i: 2 },
-      inputs: { x: tensor(f32, [length]) },
+      inputs: { x: tensor(f32, [length]), list: tensors(2, f32, [length]) },
       outputs: {
         out: tensor(f32, [2, 64]),
         sink: tensor(f32, [2, 8, length]),
@@ -253,7 +258,7 @@ export function between({ body }: Group): KernelDefinition {
         b: smem(bf16, [16, 16]),
       },
     },
-    ({ i, x, out, sink, marks, own, other, told, count, a, b }) => {
+    ({ i, x, list, out, sink, marks, own, other, told, count, a, b }) => {
       const tile = x.load();
       const index = x.at(0).loadScalar().cast(i32);
       const keep: Parts["keep"] = [];
@@ -264,6 +269,7 @@ export function between({ body }: Group): KernelDefinition {
       own.store(tile);
       body({
         x,
+        list,
         tile,
         index,
         keep,

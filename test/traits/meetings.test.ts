@@ -12,6 +12,8 @@ import { between, length, meeting, quiet } from "./kernels.ts";
 import type { Group } from "./kernels.ts";
 
 const inputs = {
+  "list[0]": fromNumbers(f32, [length], new Float32Array(length).fill(1)),
+  "list[1]": fromNumbers(f32, [length], new Float32Array(length).fill(2)),
   x: fromNumbers(
     f32,
     [length],

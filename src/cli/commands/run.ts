@@ -1,4 +1,5 @@
 /** `tilewright run`: a file's `main` on a device, or its kernels on random inputs. */
+import { listedResults } from "../../device/argument-lists.ts";
 import type { CompilationRecord } from "../../device/compilation.ts";
 import type { Device } from "../../device/device.ts";
 import type { KernelProfile } from "../../device/profile/kernel-profile.ts";
@@ -141,8 +142,10 @@ async function runKernel(
   const inputs = randomInputs(kernel, dimensions, seed);
   const start = performance.now();
   const note = randomNote(kernel, seed);
-  const results: { readonly [name: string]: HostArray } = await runUserCode(output, () =>
-    device.run(definition, inputs, { dimensions, ...(!device.stopsKernels && limits) }),
+  const results = await runUserCode(output, async () =>
+    listedResults(
+      await device.run(definition, inputs, { dimensions, ...(!device.stopsKernels && limits) }),
+    ),
   ).catch((error: unknown) => {
     const isNoted = note !== undefined && error instanceof TilewrightError;
     throw isNoted ? error.withNotes([{ message: note }]) : error;

@@ -136,6 +136,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   transpose_ref: free,
   reshape_ref: free,
   peer_ref: free,
+  select_ref: free,
   load: ({ operands, results }) =>
     addCosts(results.map((result) => moved(operands.ref, elements(result), "read"))),
   store: ({ operands }) => moved(operands.ref, elements(operands.value), "written"),

@@ -6,7 +6,7 @@ import type { atomicFunctions, memoryOps } from "../ops/memory.ts";
 import { indexedShape, joinedExtents } from "../indexed.ts";
 import type { Value } from "../node.ts";
 import { multiplySizes, sameShape, sameSize, shapeText, sizeText } from "../size.ts";
-import { dataShape, dataType, refType, typeText } from "../types.ts";
+import { dataShape, dataType, refType, sameType, typeText } from "../types.ts";
 import type { DataType, RefType, TileType, Type } from "../types.ts";
 import {
   dataOperand,
@@ -276,6 +276,25 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
     indexOperand(draft, "the rank", draft.operands.rank);
     requireCluster(draft, context);
     return [refType("peer", ref.dtype, ref.shape)];
+  },
+
+  select_ref(draft) {
+    const { refs, index } = draft.operands;
+    const [first, ...others] = refs.map((ref) => refOperand(draft, "an array", ref));
+    indexOperand(draft, "the index", index);
+    if (first === undefined)
+      return fail(draft, "TW2001", "select_ref has no array to select", {
+        expected: "one array or more",
+        found: "none",
+      });
+    requireSpace(draft, "an array", first, ["gmem"]);
+    const other = others.find((type) => !sameType(type, first));
+    if (other !== undefined)
+      fail(draft, "TW2003", "the arrays of select_ref have different types", {
+        expected: typeText(first),
+        found: typeText(other),
+      });
+    return [first];
   },
 
   load,

@@ -299,6 +299,11 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("peer_ref", { ref: ref("smem", f32, 4), rank: index }, {}),
     ["ref<peer, f32, [4]>"],
   ],
+  [
+    "select_ref",
+    infer("select_ref", { refs: [ref("gmem", f32, n, 4), ref("gmem", f32, n, 4)], index }, {}),
+    ["ref<gmem, f32, [n, 4]>"],
+  ],
   ["load", infer("load", { indices: [], ref: ref("peer", f32, 4, 8) }, {}), ["tile<f32, [4, 8]>"]],
   ["load", infer("load", { indices: [], ref: ref("gmem", i32), fill: index }, {}), ["i32"]],
   ["store", infer("store", { indices: [], ref: ref("smem", f32, 4), value: tile(f32, 4) }, {}), []],

@@ -80,6 +80,14 @@ export const memoryOps = defineOps({
     regions: {},
     traits: { ...computes, results: { peer: "ref" } },
   },
+  select_ref: {
+    summary:
+      "The array of that index, of several parameters with one type and no strides. Placed, `guard` says that an access tests the index.",
+    operands: { refs: "many", index: "one" },
+    attributes: { name: "text?", guard: "texts?" },
+    regions: {},
+    traits: { ...computes, results: { oneOf: "refs" } },
+  },
   load: {
     summary:
       'Reads the window, or the elements that `indices` pick along the axes `indexed`, into a tile or scalar; `fill` stands where it is out of bounds or `where` is false. With `evict`, what it reads of gmem is the "first" that the L2 cache drops, or the "last".',

@@ -411,6 +411,7 @@ const rules: OpRules<[Request], Fact> = {
   transpose_ref: anything,
   reshape_ref: anything,
   peer_ref: anything,
+  select_ref: anything,
   load: anything,
   store: anything,
   atomic: anything,

@@ -9,7 +9,7 @@
 import { noSlots } from "../make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
-import { accessesOf, traitsOf, windowedBy } from "../traits.ts";
+import { accessesOf, chosenAmong, traitsOf, windowedBy } from "../traits.ts";
 import { regionList } from "../traverse.ts";
 import { reject } from "./report.ts";
 import { visitEach } from "../../support/visit-each.ts";
@@ -34,6 +34,7 @@ class MemoryCheck {
       this.#follow(op, threadPrivate);
       this.#verifyWrite(op);
       if (op.kind === "peer_ref") this.#verifyPeer(op);
+      if (op.kind === "select_ref") this.#verifySelection(op);
       const some =
         op.kind === "on_threads" && op.attributes.threads.length < this.#kernel.threads.length;
       if (op.regions !== noSlots)
@@ -43,8 +44,11 @@ class MemoryCheck {
 
   #follow(op: AnyOp, threadPrivate: boolean): void {
     const made = windowedBy(op);
+    const inputs = chosenAmong(op).flatMap((array) => this.#sources.get(array) ?? []);
     const source =
-      made === undefined ? allocationSource(op, threadPrivate) : this.#sources.get(made);
+      made === undefined
+        ? (inputs[0] ?? allocationSource(op, threadPrivate))
+        : this.#sources.get(made);
     if (source !== undefined) for (const result of op.results) this.#sources.set(result, source);
   }
 
@@ -62,6 +66,18 @@ class MemoryCheck {
       expected: "an output, an inout or scratch memory",
       found: `the input ${source.name}`,
       notes: [{ message: "the kernel is declared here", location: this.#kernel.location }],
+    });
+  }
+
+  /** What is known of the arrays alike is how they lie: they begin where parameters do, in row-major order. */
+  #verifySelection(op: Op<"select_ref">): void {
+    const { parameters } = this.#kernel;
+    const isWhole = (ref: Value): boolean =>
+      parameters.some(({ value, strides }) => value === ref && strides === undefined);
+    if (op.operands.refs.every(isWhole)) return;
+    reject(op, "TW2225", "select_ref selects what is no parameter in row-major order", {
+      expected: "parameters of the kernel without strides",
+      found: "a window, an allocation or a parameter with strides",
     });
   }
 

@@ -1,6 +1,6 @@
 /**
- * Barriers and counters that an op picks out of an array of them, and blocks that it picks out of a cluster. Each index must be inside: that follows from facts, or the
- * op says that lanes test it, since the place beside an array belongs to something else.
+ * Barriers and counters that an op picks out of an array of them, blocks that it picks out of a cluster, and arrays out of a list. Each index must be inside: that follows
+ * from facts, or the op says that lanes test it, since the place beside an array belongs to something else.
  *
  *   barrier_wait %full index(%slot) {guard = ["index 0"]}      %slot is below 4, and perhaps below 0
  */
@@ -50,10 +50,20 @@ export function peerIndex(op: AnyOp, { grid }: Kernel): PlaceIndex | undefined {
   return index && { text: testedPeerText, index, extent };
 }
 
+/** How the kernel's text says that the index of an array in a list is tested. */
+export const testedArrayText = "array";
+
+/** The index of an array among several, where the op chooses one. */
+export function arrayIndex(op: AnyOp): PlaceIndex | undefined {
+  if (op.kind !== "select_ref") return undefined;
+  const { refs, index } = op.operands;
+  return { text: testedArrayText, index, extent: refs.length };
+}
+
 /** Those of which facts do not prove that they are inside. */
 export function unprovedPlaces(op: AnyOp, kernel: Kernel, facts: Facts): readonly PlaceIndex[] {
-  const peer = peerIndex(op, kernel);
-  return [...placeIndices(op), ...(peer === undefined ? [] : [peer])].filter(
+  const single = peerIndex(op, kernel) ?? arrayIndex(op);
+  return [...placeIndices(op), ...(single === undefined ? [] : [single])].filter(
     ({ index, extent }) => {
       const fact = facts.of(index);
       return fact.least < 0n || !facts.endsWithin(fact, 1, extent);

@@ -143,6 +143,9 @@ export function copyCost({ method, pieces }: CopyMethod, { shared }: CopyWindows
   return Math.ceil(perLane) * (method === "cp.async" ? costs.asynchronousCopy : costs.plainCopy);
 }
 
+/** Maps are parameters of 128 bytes, of which a kernel has 4 KiB on every target: three lists of so many fit. */
+const mostMaps = 8;
+
 /** How many boxes make the copy, or why none do. */
 export function tensorPieces(
   op: Op<"copy_async">,
@@ -179,7 +182,9 @@ function fillProblem(
     : undefined;
 }
 
-function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
+function mapProblem({ dtype, start, box, arrays }: GlobalWindow): string | undefined {
+  if (arrays > mostMaps)
+    return `a list of ${arrays} arrays takes more than ${mostMaps} tensor maps`;
   if (box === undefined || box.moved !== undefined) return "the array is reshaped across gaps";
   const { array, axes, origin } = box;
   const kept = axes.map(({ root }) => root);

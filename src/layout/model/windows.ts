@@ -16,7 +16,7 @@ import { factsOf } from "../../ir/range-analysis/index.ts";
 import type { Facts } from "../../ir/range-analysis/index.ts";
 import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { isWindow } from "../../ir/traits.ts";
+import { chosenAmong, isWindow } from "../../ir/traits.ts";
 import { refOf } from "../../ir/traverse.ts";
 import { unproved, WindowModel } from "../access/window-model.ts";
 import { startDivisor, windowShape } from "../access/window.ts";
@@ -59,6 +59,8 @@ export interface GlobalWindow {
   readonly start: number;
   /** The box of an array that the window is; undefined where a reshape makes it none. */
   readonly box: GlobalBox | undefined;
+  /** How many arrays it may lie in, where which of them is known at run time only; 1 elsewhere. */
+  readonly arrays: number;
 }
 
 export type Window = SharedWindow | GlobalWindow;
@@ -95,8 +97,13 @@ export class Windows {
     }
     const { space } = refOf(ref);
     return space === "gmem"
-      ? globalWindow(root, this.#boxes.of(ref))
+      ? globalWindow(root, this.#boxes.of(ref), this.#arraysOf(root))
       : this.#shared(root, steps, ref, space);
+  }
+
+  #arraysOf(root: Value): number {
+    const op = this.definitions.get(root);
+    return Math.max(1, op === undefined ? 1 : chosenAmong(op).length);
   }
 
   #shared(
@@ -165,11 +172,20 @@ function sliceMove(
 export const windowsOf = onceForEach((kernel: Kernel) => new Windows(kernel));
 
 /** The window as costs see it. */
-function globalWindow(root: Value, window: MemoryWindow): GlobalWindow {
+function globalWindow(root: Value, window: MemoryWindow, count: number): GlobalWindow {
   const { dtype } = window;
   if (window.kind !== "global") {
     const axes = windowShape(window).map((extent) => ({ extent, stride: undefined }));
-    return { space: "gmem", root, dtype, axes, dropped: [], start: 1, box: undefined };
+    return {
+      space: "gmem",
+      root,
+      dtype,
+      axes,
+      dropped: [],
+      start: 1,
+      box: undefined,
+      arrays: count,
+    };
   }
   const { array, axes } = window;
   return {
@@ -180,6 +196,7 @@ function globalWindow(root: Value, window: MemoryWindow): GlobalWindow {
     dropped: array.filter((_, axis) => axes.every(({ root: along }) => along !== axis)),
     start: startDivisor(window),
     box: window,
+    arrays: count,
   };
 }
 
@@ -216,12 +233,12 @@ function viewsThrough(
 }
 
 /** Equal keys mean windows that are alike in everything that costs and copies depend on. */
-export function globalKey({ axes, dropped, dtype, start, box }: GlobalWindow): string {
+export function globalKey({ axes, dropped, dtype, start, box, arrays }: GlobalWindow): string {
   const parts = [...axes, ...dropped].map(({ extent, stride }) => {
     const step = stride === undefined ? "?" : sizeText(stride);
     return `${sizeText(extent)} by ${step}`;
   });
-  return `${dtype.name} ${parts.join()} of ${axes.length} from ${start} ${box && boxKey(box)}`;
+  return `${dtype.name} ${parts.join()} of ${axes.length} from ${start} ${box && boxKey(box)}${arrays > 1 ? ` of ${arrays}` : ""}`;
 }
 
 function boxKey({ array, origin, axes, moved }: GlobalBox): string {

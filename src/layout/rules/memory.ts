@@ -172,6 +172,7 @@ export const memoryRules: Rules<typeof memoryOps> = {
   transpose_ref: nothing,
   reshape_ref: nothing,
   peer_ref: nothing,
+  select_ref: nothing,
 
   load(op, context) {
     const variable = context.define(op, op.results[0]);

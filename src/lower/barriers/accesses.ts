@@ -11,7 +11,7 @@
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import type { Access } from "../../ir/schema.ts";
-import { accessesOf, onlyComputes, windowedBy } from "../../ir/traits.ts";
+import { accessesOf, chosenAmong, onlyComputes, windowedBy } from "../../ir/traits.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers, scratchOperand } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
@@ -126,6 +126,9 @@ export class AccessFinder {
 
   #placesOfWindow(window: Value): readonly Place[] {
     const root = this.#root(window);
+    const op = this.#definitions.get(root);
+    const among = op === undefined ? [] : chosenAmong(op);
+    if (among.length > 0) return [...new Set(among.flatMap((ref) => this.#placesOfWindow(ref)))];
     const buffer = this.#buffers.get(root);
     if (buffer !== undefined) return this.#placesOf.get(buffer) ?? [];
     const known = this.#arrays.get(root);

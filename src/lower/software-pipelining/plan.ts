@@ -16,8 +16,8 @@
 import { copyGrain } from "../../ir/infer/asynchronous.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
-import { hasEffect, onlyComputes } from "../../ir/traits.ts";
-import { operandValues, regionList, yieldedValues, refOf } from "../../ir/traverse.ts";
+import { chosenAmong, hasEffect, onlyComputes } from "../../ir/traits.ts";
+import { operandValues, regionList, walkOps, yieldedValues, refOf } from "../../ir/traverse.ts";
 import type { RefType } from "../../ir/types.ts";
 import { contiguousAxis, globalAlignment } from "../../layout/model/access-cost.ts";
 import { isPromoted, wgmmaShapeProblem } from "../../layout/model/product-instructions.ts";
@@ -80,7 +80,7 @@ class Planner {
   readonly #windows: Windows;
   readonly #uses: ReadonlyMap<Value, number>;
   /** Inputs, by what they are called. */
-  readonly #inputs: ReadonlyMap<Value, string>;
+  readonly #inputs: Map<Value, string>;
 
   constructor(kernel: Kernel, target: Target) {
     this.#target = target;
@@ -89,6 +89,13 @@ class Planner {
     this.#uses = countUses(kernel.body);
     const inputs = kernel.parameters.filter(({ role }) => role === "input");
     this.#inputs = new Map(inputs.map(({ value, name }) => [value, name]));
+    walkOps(kernel.body, (op) => {
+      const [chosen] = op.results;
+      const names = chosenAmong(op).map((array) => this.#inputs.get(array));
+      const [name] = names;
+      if (chosen !== undefined && name !== undefined && !names.includes(undefined))
+        this.#inputs.set(chosen, name);
+    });
   }
 
   region({ ops }: Region): readonly LoopPlan[] {

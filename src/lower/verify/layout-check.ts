@@ -284,6 +284,7 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   transpose_ref: free,
   reshape_ref: free,
   peer_ref: free,
+  select_ref: free,
   load: (op, functions) => {
     spread(op, op.results);
     picked(op, op.results[0], functions);

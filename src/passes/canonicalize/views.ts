@@ -51,6 +51,10 @@ export const tileRules = defineRules("tile", {
   "transpose of a constant": rule("transpose", (op, context) =>
     rearrangedConstant(op, op.operands.source, context),
   ),
+  "array of a known index": rule("select_ref", ({ operands: { refs, index } }, { literal }) =>
+    refs.find((_, position) => isNumber(literal(index), position)),
+  ),
+
   "transpose of nothing": rule("transpose", ({ operands, attributes }) =>
     isIdentity(attributes.permutation) ? operands.source : undefined,
   ),

@@ -288,6 +288,25 @@ export const memoryRules: Pick<SimulationRules, keyof typeof memoryOps> = {
     });
   },
 
+  select_ref(op, code) {
+    const arrays = code.slotsOf(op.operands.refs);
+    const [first = 0] = arrays;
+    const [index, target] = [code.slot(op.operands.index), code.result(op)];
+    const end = arrays.length;
+    code.emit(op, (agent) => {
+      const start = numberAt(agent, index);
+      const slot = arrays[start];
+      agent.slots[target] =
+        slot === undefined
+          ? {
+              ...viewAt(agent, first),
+              fault: { kind: "array", op, axis: 0, start, size: 1, first: 0, end },
+            }
+          : viewAt(agent, slot);
+      return "proceed";
+    });
+  },
+
   load,
   store,
   atomic,

@@ -219,4 +219,12 @@ export const deviceCodes = registerCodes({
     example: "tensor(f32, [n.sub(4)]), where n is 3",
     remedy: "launch the kernel with dimensions for which the difference is 0 or more",
   },
+  TW4034: {
+    title: "list of arrays that does not fit",
+    cause:
+      "A parameter that was declared by `tensors(count, …)` takes a list of exactly as many arrays.",
+    example:
+      "await device.run(grouped, { xs: [a, b] }), where the kernel has xs: tensors(3, f32, [n])",
+    remedy: "give a list with an array for each, in order",
+  },
 });

@@ -158,6 +158,12 @@ const specification: readonly BadCall[] = [
     parameter(() => [8], "list", "numbers"),
     options(),
   ),
+  host(
+    "tensors",
+    parameter(() => 2),
+    dtype,
+    parameter(() => [8], "list", "numbers"),
+  ),
   host("scalar", dtype),
   host("smem", dtype, memoryShape),
   host("gmem", dtype, memoryShape),

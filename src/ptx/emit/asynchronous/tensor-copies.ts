@@ -19,6 +19,7 @@ import type { EmitContext } from "../context.ts";
 import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import { clusterSize } from "../grid.ts";
 import { addIndex, indexRegister } from "../memory/positions.ts";
+import { selectedRegister } from "../memory/selected-array.ts";
 import { sharedStart } from "../memory/shared.ts";
 import type { SharedStart } from "../memory/shared.ts";
 import { cachePolicy } from "../memory/cache-policy.ts";
@@ -27,9 +28,15 @@ import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
 
-/** The parameter that a map is, made when it is first asked for: its generic address. */
+/** The parameter that a map is, made when it is first asked for: its generic address; of a list, the one of the array at hand. */
 export function mapParameter(context: EmitContext, map: TensorMap): Register {
   const { axes, dtype, swizzle, fill, use } = map;
+  const chosen = context.windows.definitions.get(map.root);
+  if (chosen?.kind === "select_ref") {
+    const { refs, index } = chosen.operands;
+    const maps = refs.map((root) => mapParameter(context, { ...map, root }));
+    return selectedRegister(context, maps, context.scalar(index).register);
+  }
   const array = context.ref(map.root);
   if (array.kind !== "global") throw new Error("a tensor map describes an array");
   const plan: TensorMapPlan = {

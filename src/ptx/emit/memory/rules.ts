@@ -14,6 +14,7 @@ import { globalScratch, reshapeRef } from "./global.ts";
 import { movable, peerRank } from "./bounds-traps.ts";
 import type { PeerRank } from "./bounds-traps.ts";
 import { positionOf, positionSums } from "./positions.ts";
+import { selectedArray } from "./selected-array.ts";
 import { sharedWindow, sliceSharedValue, unionMember, wholeShared } from "./shared.ts";
 import { load, store } from "./tiles.ts";
 
@@ -91,6 +92,10 @@ export const memoryRules: EmitRules<typeof memoryOps> = {
   peer_ref(op, context) {
     const source = context.ref(op.operands.ref);
     defineWindow(context, windowOf(op.results), onPeer(source, peerRank(context, op)));
+  },
+
+  select_ref(op, context) {
+    defineWindow(context, windowOf(op.results), selectedArray(context, op));
   },
 
   load,

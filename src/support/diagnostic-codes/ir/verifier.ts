@@ -169,4 +169,11 @@ export const verifierCodes = registerCodes({
       'kernel({ outputs: { out: … } … }, () => waitForPreviousKernel({ independent: ["out"] }))',
     remedy: "name inputs that are arrays, as the kernel declares them",
   },
+  TW2225: {
+    title: "array that cannot be selected",
+    cause:
+      "`select_ref` selects among whole arrays that lie alike: parameters of the kernel in row-major order.",
+    example: "%3 = select_ref %1, %2 index(%0)  // %1 is a window",
+    remedy: "select among parameters without strides, and cut the window from what was selected",
+  },
 });

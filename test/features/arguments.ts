@@ -1,0 +1,119 @@
+/** What kernels are given: lists of arrays, promises about numbers, choices by target. */
+import { block, dim, f32, i32, kernel, open, slice, tensor, tensors } from "tilewright";
+import { fromNumbers } from "../../src/formats/hostarray.ts";
+import type { Feature } from "./feature.ts";
+
+const n = dim("n");
+
+/** Elements that differ from array to array. */
+function elements(count: number, array: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => ((index * 7) % 31) + 100 * array);
+}
+
+const lists: Feature = {
+  name: "Lists of arrays, one picked at run time",
+  written: ["tensors(3, bf16, [16, n])", "weights.at(expertOf.at(i).loadScalar())"],
+  page: "language.md#lists-of-arrays",
+  cases: () => {
+    const order = [3, 0, 4, 1, 1, 2];
+    const [rows, width] = [7, 24];
+    const arrays = [0, 1, 2, 3, 4].map((array) => elements(rows * width, array));
+    const given = Object.fromEntries(
+      arrays.map((values, array) => [`xs[${array}]`, fromNumbers(f32, [rows, width], values)]),
+    );
+    return [
+      {
+        name: "sums of rows of each that is asked for",
+        kernel: () =>
+          kernel(
+            {
+              name: "sums_of_lists",
+              grid: { i: order.length },
+              inputs: { xs: tensors(5, f32, [n, width]), order: tensor(i32, [order.length]) },
+              outputs: { out: tensor(f32, [order.length, width]) },
+            },
+            ({ i, xs, order: which, out }) => {
+              const x = xs.at(which.at(i).loadScalar());
+              out.at(i).store(x.at(slice(2, 8)).load().sum({ axis: 0 }));
+            },
+          ),
+        inputs: { ...given, order: fromNumbers(i32, [order.length], order) },
+        expected: {
+          out: order.flatMap((array) =>
+            Array.from({ length: width }, (_, column) =>
+              [2, 3, 4, 5, 6].reduce(
+                (sum, row) => sum + (arrays[array]?.[row * width + column] ?? NaN),
+                0,
+              ),
+            ),
+          ),
+        },
+        targets: ["sm_80", "sm_90a", "sm_100a", "sm_120a"],
+      },
+      {
+        name: "by the index of a block",
+        kernel: () =>
+          kernel(
+            {
+              name: "other_lists",
+              grid: { i: 2 },
+              inputs: { xs: tensors(2, f32, [32, 8]) },
+              outputs: { out: tensor(f32, [2, 32, 8]) },
+            },
+            ({ i, xs, out }) => {
+              const other = xs.at(i.xor(1)).at(block(0, 32)).load();
+              out.at(i).store(other.sub(xs.at(0).load()));
+            },
+          ),
+        inputs: {
+          "xs[0]": fromNumbers(f32, [32, 8], elements(256, 0)),
+          "xs[1]": fromNumbers(f32, [32, 8], elements(256, 1)),
+        },
+        expected: { out: Array.from({ length: 512 }, (_, index) => (index < 256 ? 100 : 0)) },
+      },
+    ];
+  },
+  refused: [
+    {
+      code: "TW1016",
+      by: () =>
+        kernel(
+          {
+            name: "beyond",
+            inputs: { xs: tensors(2, f32, [8]) },
+            outputs: { out: tensor(f32, [8]) },
+          },
+          ({ xs, out }) => {
+            out.store(xs.at(2).load());
+          },
+        ),
+    },
+    {
+      code: "TW1008",
+      by: () => tensors(0, f32, [8]),
+    },
+    {
+      code: "TW4034",
+      by: async () => {
+        const sum = kernel(
+          {
+            name: "short",
+            inputs: { xs: tensors(2, f32, [8]) },
+            outputs: { out: tensor(f32, [8]) },
+          },
+          ({ xs, out }) => {
+            out.store(xs.at(0).load().add(xs.at(1).load()));
+          },
+        );
+        const device = await open("simulator");
+        try {
+          await device.run(sum, { xs: [fromNumbers(f32, [8], elements(8, 0))] });
+        } finally {
+          device.dispose();
+        }
+      },
+    },
+  ],
+};
+
+export const argumentFeatures: readonly Feature[] = [lists];
