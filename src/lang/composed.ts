@@ -145,7 +145,10 @@ export function reciprocal(
 ): Value {
   requireFloat("reciprocal", dtype, location);
   const left = new Composer(value, location).number(dtype, 1);
-  const attributes = { fn: "div", ...mannerOf("reciprocal", options, location) } as const;
+  const attributes = {
+    fn: "div",
+    ...mannerOf("reciprocal", "div", dtype, options, location),
+  } as const;
   return emitValue("binary", { left, right: value }, attributes, location);
 }
 

@@ -468,7 +468,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   ): Combined<K, B | C, D> {
     const location = captureLocation();
     const [first, second, third] = resolveOperands("fma", this.dtype, [this, b, c], location);
-    const attributes = mannerOf("fma", options, location);
+    const attributes = mannerOf("fma", "fma", this.dtype, options, location);
     const value = emitValue("fma", { a: first, b: second, c: third }, attributes, location);
     return combine(this, [b, c], value, location);
   }
@@ -519,9 +519,8 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   ): Scalar | Tile {
     const location = captureLocation();
     const dtype = commonDType("select", [ifTrue, ifFalse], location);
-    const items = [ifTrue, ifFalse, this] as const;
-    const [first, second, condition] = resolveOperands("select", dtype, items, location);
-    const operands = { condition, ifTrue: first, ifFalse: second };
+    const [a, b, condition] = resolveOperands("select", dtype, [ifTrue, ifFalse, this], location);
+    const operands = { condition, ifTrue: a, ifFalse: b };
     return combine(this, [ifTrue, ifFalse], emitValue("select", operands, {}, location), location);
   }
 
@@ -529,7 +528,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     const location = captureLocation();
     const source = useValue(this, location);
     if (isWhole(this.dtype, fn)) return this.#same(source, location);
-    const attributes = { fn, ...mannerOf(fn, options, location) };
+    const attributes = { fn, ...mannerOf(fn, fn, this.dtype, options, location) };
     const value = emitValue("unary", { source }, attributes, location);
     return this.#same(noteCondition(value, fn, location), location);
   }
@@ -559,9 +558,10 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     options: ArithmeticOptions = {},
   ): Combined<K, O, D> {
     const name = opName({ kind: "binary", attributes: { fn } });
-    return this.#composed(name, other, (left, right, _, location) =>
-      emitValue("binary", { left, right }, { fn, ...mannerOf(fn, options, location) }, location),
-    );
+    return this.#composed(name, other, (left, right, dtype, location) => {
+      const manner = mannerOf(fn, fn, dtype, options, location);
+      return emitValue("binary", { left, right }, { fn, ...manner }, location);
+    });
   }
 
   #compare<O extends Operand<D>>(predicate: ComparePredicate, other: O): Combined<K, O, "bool"> {

@@ -40,6 +40,9 @@ export interface UniformOptions {
 
 const smallestNormal = 2 ** -126;
 
+/** Draws are the same in a kernel of approximations. */
+const accurate = { approximate: false } as const;
+
 /** Words that random numbers follow from. */
 export class RandomKey<G extends RandomGenerator = RandomGenerator> {
   /** The words, of a seed its upper one first, as tiles of one element. */
@@ -110,7 +113,8 @@ export class RandomKey<G extends RandomGenerator = RandomGenerator> {
 
   /** Numbers of the standard Gumbel distribution. */
   gumbel(numbers: ElementNumbers): Tile<"f32"> {
-    return this.uniform(numbers, { low: smallestNormal, high: 1 }).log().neg().log().neg();
+    const uniform = this.uniform(numbers, { low: smallestNormal, high: 1 });
+    return uniform.log(accurate).neg().log(accurate).neg();
   }
 
   /** An index along an axis, drawn by logits. */

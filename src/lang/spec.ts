@@ -77,6 +77,11 @@ export interface KernelSpec<
    * Without it the compiler decides.
    */
   readonly minBlocksPerMultiprocessor?: number;
+  /**
+   * Whether functions that GPUs approximate in f32 are approximated where a call does not say otherwise, as with CUDA's
+   * `--use_fast_math`. The others, and f64, stay accurate.
+   */
+  readonly approximate?: boolean;
   /** Arguments that the kernel reads. */
   readonly inputs?: Inputs;
   /** Arrays that the kernel makes. */
@@ -133,6 +138,7 @@ export interface CheckedSpec {
   readonly threads: readonly string[];
   readonly warps: number;
   readonly resident: number | undefined;
+  readonly approximate: boolean;
   /** Whether the specification names threads, so that the body gets a function for each. */
   readonly hasThreads: boolean;
   readonly dimensions: readonly Dimension[];
@@ -150,6 +156,7 @@ const fieldNames: readonly (keyof KernelSpec)[] = [
   "threads",
   "warps",
   "minBlocksPerMultiprocessor",
+  "approximate",
   "inputs",
   "outputs",
   "inouts",
@@ -163,6 +170,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
     threads,
     warps = warpsPerGroup,
     minBlocksPerMultiprocessor: resident,
+    approximate = false,
     inputs = {},
     outputs = {},
     inouts = {},
@@ -177,6 +185,8 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
   checkWarps(warps, location);
   checkThreads(threads, warps, register, location);
   if (resident !== undefined) checkResident(resident, location);
+  if (typeof approximate !== "boolean")
+    wrongKind("approximate of a kernel", "true or false", approximate, location);
   checkEntries("an input", inputs, ["array", "arrays", "scalar"], register, location);
   checkEntries("an output", outputs, ["array", "arrays"], register, location);
   checkEntries("an inout", inouts, ["array", "arrays"], register, location);
@@ -194,6 +204,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
     threads: threads ?? ["main"],
     warps,
     resident,
+    approximate,
     hasThreads: threads !== undefined,
     dimensions: collectDimensions(sizes, location),
     inputs,

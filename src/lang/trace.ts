@@ -57,6 +57,8 @@ export interface TracedSpec extends InferContext {
   readonly clusterAxes: readonly string[];
   /** Blocks that a multiprocessor is to hold at once. */
   readonly resident: number | undefined;
+  /** Whether functions are approximated where a call does not say otherwise. */
+  readonly approximate: boolean;
 }
 
 export class Trace {

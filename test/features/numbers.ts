@@ -1,7 +1,7 @@
 /** Arithmetic as it is asked for, number formats, and the bits that they are made of. */
 import { bf16, f16, f32, f64, i32, kernel, tensor, tf32 } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
-import { exact, exactFormats, roundExact } from "../support/exact-rounding.ts";
+import { exact, exactFormat, roundExact } from "../support/exact-rounding.ts";
 import type { Exact, Mode } from "../support/exact-rounding.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 
@@ -45,8 +45,7 @@ interface Manner {
 }
 
 function expected(name: "f32" | "f64", { rounding = "nearest", flushToZero = false }: Manner) {
-  const format = exactFormats[name];
-  if (format === undefined) throw new Error(name);
+  const format = exactFormat(name);
   const read = (value = 0): Exact => {
     const stored = name === "f32" ? Math.fround(value) : value;
     return exact(flushToZero && Math.abs(stored) < format.leastNormal ? 0 : stored);
@@ -172,6 +171,79 @@ function truncated(value: number, bits: number, least: number): number {
   return Math.trunc(single / 2 ** place) * 2 ** place;
 }
 
+const angles = [-2.5, -1, -0.1, 0.25, 0.9, 1.5, 2, 3];
+
+/** Errors that docs/arithmetic.md has for these functions and operands, added up. */
+const fastBound = 2 ** -11;
+
+const fastKernel: FeatureCase = {
+  name: "of a kernel",
+  kernel: () => {
+    const array = tensor(f32, [8]);
+    const wide = tensor(f64, [8]);
+    return kernel(
+      {
+        name: "fast_functions",
+        approximate: true,
+        inputs: { x: array, w: wide },
+        outputs: { exp: array, sin: array, tanh: array, quotient: array, tan: array, wide },
+      },
+      ({ x, w, exp, sin, tanh, quotient, tan, ...out }) => {
+        const tile = x.load();
+        exp.store(tile.exp());
+        sin.store(tile.sin());
+        tanh.store(tile.tanh());
+        quotient.store(tile.div(3).add(tile.reciprocal()));
+        tan.store(tile.tan());
+        out.wide.store(w.load().exp());
+      },
+    );
+  },
+  inputs: { x: fromNumbers(f32, [8], angles), w: fromNumbers(f64, [8], angles) },
+  expected: {
+    exp: angles.map(Math.exp),
+    sin: angles.map(Math.sin),
+    tanh: angles.map(Math.tanh),
+    quotient: angles.map((x) => x / 3 + 1 / x),
+    tan: angles.map((x) => Math.tan(Math.fround(x))),
+    wide: angles.map(Math.exp),
+  },
+  within: fastBound,
+  targets: everyTarget,
+};
+
+/** Where the kernel's choice does not reach: these are exact. */
+const fastExcept: FeatureCase = {
+  name: "but for calls that say otherwise",
+  kernel: () => {
+    const array = tensor(f32, [8]);
+    return kernel(
+      {
+        name: "fast_but_for",
+        approximate: true,
+        inputs: { x: array },
+        outputs: { root: array, up: array, rest: array },
+      },
+      ({ x, root, up, rest }) => {
+        const tile = x.load();
+        root.store(tile.abs().sqrt({ approximate: false }));
+        up.store(tile.div(3, { rounding: "up" }));
+        rest.store(tile.floorDivide(0.75));
+      },
+    );
+  },
+  inputs: { x: fromNumbers(f32, [8], angles) },
+  expected: {
+    root: angles.map((x) => Math.fround(Math.sqrt(Math.abs(Math.fround(x))))),
+    up: angles.map((x) => {
+      const { numerator, denominator } = exact(Math.fround(x));
+      return roundExact(fraction(numerator, 3n * denominator), exactFormat("f32"), "up");
+    }),
+    rest: angles.map((x) => Math.floor(x / 0.75)),
+  },
+  targets: everyTarget,
+};
+
 const halves = { inputs: { x: tensor(f16, [8]) }, outputs: { y: tensor(f16, [8]) } };
 
 export const numberFeatures: readonly Feature[] = [
@@ -202,6 +274,21 @@ export const numberFeatures: readonly Feature[] = [
         by: () =>
           kernel({ name: "half_away", ...halves }, ({ x, y }) => {
             y.store(x.load().cast(f32).cast(f16, { rounding: "away" }));
+          }),
+      },
+    ],
+  },
+  {
+    name: "Approximations of a call, and of a whole kernel",
+    written: ["approximate: true", "{ approximate: false }"],
+    page: "arithmetic.md#approximations",
+    cases: () => [fastKernel, fastExcept],
+    refused: [
+      {
+        code: "TW2015",
+        by: () =>
+          kernel({ name: "fast_doubles", ...halves }, ({ x, y }) => {
+            y.store(x.load().cast(f64).exp({ approximate: true }).cast(f16));
           }),
       },
     ],

@@ -21,7 +21,7 @@ interface Format {
 
 const view = new DataView(new ArrayBuffer(8));
 
-export const exactFormats: { readonly [name: string]: Format } = {
+const exactFormats: { readonly [name: string]: Format } = {
   f64: {
     decode(code) {
       view.setBigUint64(0, code);
@@ -48,6 +48,12 @@ export const exactFormats: { readonly [name: string]: Format } = {
     leastNormal: 2 ** -14,
   },
 };
+
+export function exactFormat(name: string): Format {
+  const format = exactFormats[name];
+  if (format === undefined) throw new Error(`no codes of ${name}`);
+  return format;
+}
 
 /** A finite number as a fraction. */
 export function exact(value: number): Exact {

@@ -130,7 +130,7 @@ function cutAcross(steps: Integer, fitting: Integer): Cut {
 }
 
 function mostHalved(steps: Integer): Integer {
-  return steps.mul(mostSquared).cast(f32).sqrt().cast(i32);
+  return steps.mul(mostSquared).cast(f32).sqrt({ approximate: false }).cast(i32);
 }
 
 /** Whether so many parts of a tile are of half its columns, where they may be. */
