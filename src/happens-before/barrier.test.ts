@@ -63,6 +63,19 @@ describe("a barrier", () => {
       expect(barrier.phaseKnowledge(0).generic.get(agent)).toBe(1);
   });
 
+  test("arrives with the last of the parts that make an arrival", () => {
+    const [first, second] = pair();
+    const state = new BarrierState(1);
+    expect(state.arrivePart(first.publish(), copied, 2)).toBeUndefined();
+    expect(state.leftovers().arrivals).toEqual([copied]);
+    const known = second.knowledge.generic;
+    const completed = state.arrivePart(second.publish(), copied, 2);
+    expect(completed?.arrivals).toHaveLength(1);
+    expect(completed?.knowledge.generic.join(known)).toBe(completed?.knowledge.generic);
+    expect(completed?.knowledge.generic.includes(first.agent, 1)).toBe(true);
+    expect(state.leftovers().arrivals).toEqual([]);
+  });
+
   test("tells with a phase what its own arrivals knew, not those before it", () => {
     const [first, second] = pair();
     const barrier = new BarrierState(1);

@@ -51,6 +51,8 @@ export class BarrierState {
   #phase = 0;
   #arrived: Origin[] = [];
   #gathered = Knowledge.none;
+  /** Parts of arrivals that are not complete, by how many one has. */
+  readonly #landed = new Map<number, readonly Origin[]>();
   #last: CompletedPhase | undefined;
   #beforeLast: CompletedPhase | undefined;
   /** Waits for the last completed phase, the latest of each agent. */
@@ -82,6 +84,18 @@ export class BarrierState {
     this.#arrived.push(origin);
     this.#gathered = this.#gathered.join(knowledge);
     return this.#arrived.length < this.needed ? undefined : this.#complete();
+  }
+
+  /** One of `parts` that make an arrival together, in whatever order they come. */
+  arrivePart(knowledge: Knowledge, origin: Origin, parts: number): PhaseCompletion | undefined {
+    const landed = [...(this.#landed.get(parts) ?? []), origin];
+    if (landed.length === parts) {
+      this.#landed.delete(parts);
+      return this.arrive(knowledge, origin);
+    }
+    this.#landed.set(parts, landed);
+    this.#gathered = this.#gathered.join(knowledge);
+    return undefined;
   }
 
   #complete(): PhaseCompletion {
@@ -142,7 +156,7 @@ export class BarrierState {
   /** What is wrong when all threads have ended. */
   leftovers(): Leftovers {
     return {
-      arrivals: this.#arrived,
+      arrivals: [...this.#arrived, ...[...this.#landed.values()].flat()],
       unawaited: this.#unawaited ?? this.#lastUnawaited(),
       extraPhases: this.#phasesAhead > 1 ? this.#phasesAhead : 0,
     };

@@ -13,10 +13,13 @@ import type { DTypeName } from "../formats/dtype.ts";
 import type { copyReductions, evictions } from "../ir/ops/asynchronous.ts";
 import { isSummedShort, promotedDepth } from "../ir/precisions.ts";
 import type { DotAccumulation } from "../ir/precisions.ts";
-import { captureLocation } from "../support/location.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { atLocation, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator, accumulator as newAccumulator } from "./accumulator.ts";
+import { when } from "./control.ts";
+import { multicastAxes, multicastAxis, peersAlong } from "./multicast.ts";
 import { PickedRef } from "./gathered-ref.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
@@ -24,8 +27,8 @@ import { barrierOperands } from "./sync.ts";
 import type { Barrier } from "./sync.ts";
 import { constant, requireAccumulation } from "./create.ts";
 import { Tile } from "./tile.ts";
-import { emit, emitOrigin } from "./trace.ts";
-import { slice } from "./window.ts";
+import { activeTrace, emit, emitOrigin } from "./trace.ts";
+import { all, slice } from "./window.ts";
 import { origin, useValue, wrongKind } from "./traced.ts";
 
 /** Options of `copyAsync`. */
@@ -36,6 +39,11 @@ export interface CopyOptions {
   readonly fill?: "zero" | "nan";
   /** The axis of the cluster, or the axes, along which every block receives the copy. */
   readonly multicast?: string | readonly string[];
+  /**
+   * All blocks along the axes of the multicast call it, and each copies an equal part for all; the copy arrives once in each block, when
+   * all of it has landed there.
+   */
+  readonly collective?: boolean;
   /** Combines with what is in global memory instead of overwriting it. */
   readonly reduction?: Exclude<(typeof copyReductions)[number], "none">;
   /** Tells the L2 cache to drop what is copied first, since nobody reads it again, or last. */
@@ -43,7 +51,7 @@ export interface CopyOptions {
 }
 
 const copyOptions: readonly (keyof CopyOptions)[] = [
-  ...(["barrier", "fill", "multicast", "reduction", "evict"] as const),
+  ...(["barrier", "fill", "multicast", "collective", "reduction", "evict"] as const),
 ];
 
 /** Starts a copy between global and shared memory; f32 may be copied into shared tf32, to which it is rounded. */
@@ -57,30 +65,69 @@ export function copyAsync<D extends DTypeName>(
     if (!(ref instanceof Ref))
       wrongKind(`the ${role} of a copy`, "a window", ref, location, pickedRemedy(ref));
   requireKnownOptions("copyAsync", options, copyOptions, "TW1033", location);
-  const { barrier, fill = "zero", multicast, reduction = "none", evict } = options;
+  const { barrier, fill = "zero", multicast, collective = false } = options;
+  const { reduction = "none", evict } = options;
   if (evict !== undefined && typeof evict !== "string")
     wrongKind("evict of a copy", '"first" or "last"', evict, location);
-  const operands = {
-    source: useValue(source, location),
-    destination: useValue(destination, location),
-    ...(barrier !== undefined && barrierOperands(barrier, location)),
-  };
+  if (typeof collective !== "boolean")
+    wrongKind("collective of a copy", "true or false", collective, location);
   const axes = multicastAxes(multicast, location);
-  emit("copy_async", operands, { fill, multicast: [...axes], reduction, evict }, location);
+  const copy = (from: Ref, into: Ref, parts?: number): void => {
+    const operands = {
+      source: useValue(from, location),
+      destination: useValue(into, location),
+      ...(barrier !== undefined && barrierOperands(barrier, location)),
+    };
+    const shared = { multicast: [...axes], parts };
+    emit("copy_async", operands, { fill, ...shared, reduction, evict }, location);
+  };
+  if (collective) copyCollectively(source, destination, axes, copy, location);
+  else copy(source, destination);
 }
 
-/** The axes of a multicast, of which none is named twice. */
-export function multicastAxes(given: unknown, location: Location): readonly string[] {
-  if (given === undefined) return [];
-  const axes: readonly unknown[] = Array.isArray(given) ? given : [given];
-  return axes.map((axis, position) => {
-    if (typeof axis === "string" && axes.indexOf(axis) === position) return axis;
-    return wrongKind(
-      "multicast",
-      'an axis of the cluster, "i", or several, ["i", "j"]',
-      given,
+/** Has each block along the axes copy its part, or the first of them all of it where parts would be too small. */
+function copyCollectively(
+  source: Ref,
+  destination: Ref,
+  axes: readonly string[],
+  copy: (from: Ref, into: Ref, parts?: number) => void,
+  location: Location,
+): void {
+  const trace = activeTrace("copyAsync", location);
+  if (axes.length === 0)
+    throw new TilewrightError({
+      code: "TW2069",
+      message: "a collective copy without blocks that share it",
       location,
-    );
+      expected: 'axes of the cluster, multicast: "i"',
+      found: "no multicast",
+      remedy: "say in `multicast` along which axes of the cluster blocks share the copy",
+    });
+  // Mistakes are those of the whole copy.
+  trace.region(
+    "a collective copy",
+    [],
+    location,
+    () => {
+      copy(source, destination);
+      return [];
+    },
+    { apart: true },
+  );
+  atLocation(location, () => {
+    const peers = peersAlong(trace, axes, location);
+    const shape = destination.shape.map(Number);
+    const axis = multicastAxis({ dtype: destination.dtype, shape }, peers.count);
+    if (axis === undefined) {
+      when(peers.part().eq(0), () => {
+        copy(source, destination);
+      });
+      return;
+    }
+    const size = (shape[axis] ?? 0) / peers.count;
+    const before = Array.from({ length: axis }, () => all);
+    const part = slice(peers.part().mul(size), size);
+    copy(source.at(...before, part), destination.at(...before, part), peers.count);
   });
 }
 

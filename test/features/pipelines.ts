@@ -1,6 +1,6 @@
 /** Clusters, persistent tiles and pipelines. */
-import { all, barrier, clusterSync, copyAsync, dim, f32, kernel, pipeline } from "tilewright";
-import { smem, tensor, tiles, warpSpecialized, when } from "tilewright";
+import { all, barrier, block, clusterSync, commitShared, copyAsync, dim, f32 } from "tilewright";
+import { i8, kernel, pipeline, smem, tensor, tiles, warpSpecialized, when } from "tilewright";
 import type { KernelDefinition, Ref, Scalar } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { Feature } from "./feature.ts";
@@ -82,6 +82,40 @@ function persistent(inCluster: boolean): KernelDefinition {
       out.at(row, half).store(from.at(row, half).load().mul(2));
     });
   });
+}
+
+/** In parts by rows, along a row, and too small for parts. */
+const sharedWindows = [
+  [16, 32, f32],
+  [1, 128, f32],
+  [8, 16, i8],
+] as const;
+
+/** Windows that blocks of clusters of four copy together, along two axes and then along one. */
+function collective(
+  height: number,
+  width: number,
+  dtype: typeof f32 | typeof i8,
+): KernelDefinition {
+  return kernel(
+    {
+      name: "collective",
+      cluster: { c: 2, d: 2 },
+      inputs: { x: tensor(dtype, [2 * height - 1, width]) },
+      outputs: { out: tensor(dtype, [2, 2, 2, height, width]) },
+      scratch: { buffer: smem(dtype, [height, width]), landed: barrier() },
+    },
+    ({ c, d, x: from, out, buffer, landed }) => {
+      for (const [step, axes] of [["c", "d"], ["d"]].entries()) {
+        const window = from.at(block(step, height), all);
+        copyAsync(window, buffer, { barrier: landed, multicast: axes, collective: true });
+        landed.wait();
+        out.at(c, d, step).store(buffer.load());
+        commitShared();
+        clusterSync();
+      }
+    },
+  );
 }
 
 const gains = Array.from({ length: columns }, (_, index) => (index % 5) - 2);
@@ -208,6 +242,45 @@ export const pipelineFeatures: readonly Feature[] = [
             const row = { at: ({ k }: { k: Scalar<"i32"> }) => from.at(k), stationary: true };
             pipeline({ grid: { k: rows }, inputs: { row } }, () => undefined);
           }),
+      },
+    ],
+  },
+  {
+    name: "Multicasts that all blocks start, each its share",
+    written: ['multicast: "half", collective: true'],
+    page: "language.md#collective-multicasts",
+    cases: () =>
+      sharedWindows.map(([height, width, dtype]) => {
+        const count = (2 * height - 1) * width;
+        const given = Array.from({ length: count }, (_, index) => (index % 101) - 50);
+        const padded = [...given, ...Array.from({ length: width }, () => 0)];
+        const size = height * width;
+        return {
+          name: `${height} × ${width} of ${dtype.name} to two blocks and to four`,
+          kernel: () => collective(height, width, dtype),
+          inputs: { x: fromNumbers(dtype, [2 * height - 1, width], given) },
+          expected: {
+            out: Array.from(
+              { length: 4 * 2 * size },
+              (_, index) => padded[index % (2 * size)] ?? NaN,
+            ),
+          },
+        };
+      }),
+    refused: [
+      {
+        code: "TW2069",
+        by: () =>
+          kernel(
+            {
+              name: "alone",
+              inputs: arrays.inputs,
+              scratch: { row: smem(f32, [columns]), landed: barrier() },
+            },
+            ({ x: from, row, landed }) => {
+              copyAsync(from.at(0), row, { barrier: landed, collective: true });
+            },
+          ),
       },
     ],
   },

@@ -174,6 +174,17 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
     message: "multicast along i, which has no cluster",
   },
   {
+    name: "collective copy without multicast",
+    code: "TW2069",
+    make: () =>
+      copying(({ x, buffer, ready: at }) => {
+        const options = { barrier: at, collective: true };
+        copyAsync(x.at(0, part), buffer.at(0, part), options); // <- collective copy without multicast
+      }),
+    message: "a collective copy without blocks that share it",
+    remedy: "along which axes of the cluster",
+  },
+  {
     name: "multicast along a number",
     code: "TW1008",
     make: () =>

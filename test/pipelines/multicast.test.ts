@@ -1,9 +1,10 @@
 /** Multicasts of pipelines: blocks of every size, along one axis of the cluster or several. */
 import { expect, test } from "vitest";
-import { barrier, block, clusterSync, copyAsync, f16, f32 } from "tilewright";
-import { fromNumbers, i8, kernel, pipeline, slice, smem, tensor } from "tilewright";
+import { barrier, block, clusterSync, commitShared, copyAsync, f16, f32 } from "tilewright";
+import { fromNumbers, i8, kernel, loop, pipeline, slice, smem, tensor } from "tilewright";
 import { threadIndex, TilewrightError, warpSpecialized, when } from "tilewright";
 import type { DType, DTypeName, KernelDefinition } from "tilewright";
+import { runKernel } from "../simulation.ts";
 import { requireClean, requireEmulated } from "./run.ts";
 
 const rows = 32;
@@ -191,4 +192,36 @@ test("slots that would not begin where a multicast can", () => {
   const refused = (): unknown => copying(f16, { height: 4, width: 8 });
   expect(refused).toThrow(TilewrightError);
   expect(refused).toThrow(/TW1105[\s\S]*it takes 64 bytes[\s\S]*a multiple of 128 bytes/);
+});
+
+/** Two windows one after the other, which two blocks copy together; between them the blocks meet, or do not. */
+function collective(meets: boolean): KernelDefinition {
+  return kernel(
+    {
+      name: "collective",
+      cluster: { half: 2 },
+      inputs: { x: tensor(f32, [rows, 16]) },
+      outputs: { y: tensor(f32, [2, rows, 16]) },
+      scratch: { tile: smem(f32, [8, 16]), landed: barrier() },
+    },
+    ({ half, x, y, tile, landed }) => {
+      loop(rows / 8, (step) => {
+        const window = x.at(block(step, 8));
+        copyAsync(window, tile, { barrier: landed, multicast: "half", collective: true });
+        landed.wait();
+        y.at(half, block(step, 8)).store(tile.load());
+        commitShared();
+        if (meets) clusterSync();
+      });
+      clusterSync();
+    },
+  );
+}
+
+test("blocks that copy together meet before they copy again", async () => {
+  const expected = expectation(f32, 16);
+  await requireClean(collective(true), expected);
+  await requireEmulated(collective(true), expected);
+  const { findings } = await runKernel(collective(false), expected.inputs, { schedule: "random" });
+  expect(findings.map(({ code }) => code)).toContain("TW3001");
 });

@@ -143,6 +143,12 @@ const copyMistakes: readonly Mistake[] = [
     message: "multicast along j, which has no cluster",
   },
   {
+    name: "parts that are not one for each block",
+    code: "TW2001",
+    make: () => copy({}, { multicast: ["i"], parts: 4 }),
+    message: "a multicast to 2 blocks in 4 parts",
+  },
+  {
     name: "a hint that the cache does not know",
     code: "TW2079",
     make: () => copy({}, { evict: "never" }),

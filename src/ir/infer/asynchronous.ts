@@ -104,6 +104,20 @@ function checkCopyIntoShared(
         expected: "a grid axis with a cluster",
         found: axis,
       });
+  requireParts(draft, context);
+}
+
+/** A part for each block that receives all of them. */
+function requireParts(draft: Draft<"copy_async">, { grid }: InferContext): void {
+  const { multicast, parts } = draft.attributes;
+  const blocks = grid
+    .filter(({ name }) => multicast.includes(name))
+    .reduce((product, { cluster }) => product * cluster, 1);
+  if (parts !== undefined && (parts !== blocks || blocks === 1))
+    fail(draft, "TW2001", `a multicast to ${blocks} blocks in ${parts} parts`, {
+      expected: "a part for each of several blocks",
+      found: String(parts),
+    });
 }
 
 function hasNan(dtype: DType): boolean {

@@ -29,7 +29,8 @@ import type { BlockPlan, Pace } from "./blocks.ts";
 import { beforeStart, ring } from "./ring.ts";
 import type { Ring, RingPosition } from "./ring.ts";
 import { arriveAt, numberHere, partHere, partOfSlot, partOfWindow } from "./multicast.ts";
-import type { Part, Peers, Sharers } from "./multicast.ts";
+import type { Peers, Sharers } from "../multicast.ts";
+import type { Part } from "./multicast.ts";
 import type { Axes } from "./step-grid.ts";
 
 export interface InputPlan extends BlockPlan {

@@ -11,8 +11,9 @@ import { planBlock } from "./blocks.ts";
 import type { BlockMap, BlockPlan } from "./blocks.ts";
 import type { OutputPlan } from "./output-ring.ts";
 import type { FeedPlan, InputPlan } from "./input-ring.ts";
-import { dividedAxis, multicastAxis, peersAlong, requireMulticastSlots } from "./multicast.ts";
-import type { Sharers } from "./multicast.ts";
+import { multicastAxes, multicastAxis, peersAlong } from "../multicast.ts";
+import type { Sharers } from "../multicast.ts";
+import { dividedAxis, requireMulticastSlots } from "./multicast.ts";
 import type { Axes } from "./step-grid.ts";
 
 /** How a pipeline fetches an input: the window of each step, and how many are in flight. */
@@ -265,8 +266,8 @@ function planFeed(
   const described = describeBlock(name, spec, inputOptions, surroundings);
   const { plan, options } = described;
   const line = plan.location;
-  const { multicast } = options;
-  const peers = multicast === undefined ? undefined : peersAlong(trace, multicast, line);
+  const axes = multicastAxes(options["multicast"], line);
+  const peers = axes.length === 0 ? undefined : peersAlong(trace, axes, line);
   const shared = specialized || copiers.count > 1 || peers !== undefined;
   const parts = copiers.count * (peers?.count ?? 1);
   const input: InputPlan = {

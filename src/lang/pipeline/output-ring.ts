@@ -25,7 +25,7 @@ import { placeBlock } from "./blocks.ts";
 import type { BlockPlan } from "./blocks.ts";
 import { nextSlot } from "./ring.ts";
 import { partHere, partOfSlot, partOfWindow } from "./multicast.ts";
-import type { Sharers } from "./multicast.ts";
+import type { Sharers } from "../multicast.ts";
 import type { Axes } from "./step-grid.ts";
 
 export interface OutputPlan extends BlockPlan {

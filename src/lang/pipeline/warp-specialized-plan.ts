@@ -15,7 +15,7 @@ import { feedScratch } from "./input-ring.ts";
 import type { Feed, FeedPlan } from "./input-ring.ts";
 import { entriesOf, planFeeds, planOutputs, readOnlyWait, requireNames } from "./options.ts";
 import type { Formats } from "./options.ts";
-import { alone } from "./multicast.ts";
+import { alone } from "../multicast.ts";
 import type { SpecializedOptions } from "./warp-specialized-options.ts";
 import { Steps } from "./step-grid.ts";
 import type { Axes, StepGrid } from "./step-grid.ts";

@@ -86,7 +86,7 @@ interface Landing {
 
 function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): void {
   const [source, destination] = [code.slot(op.operands.source), code.slot(op.operands.destination)];
-  const { fill, multicast } = op.attributes;
+  const { fill, multicast, parts } = op.attributes;
   const barrierSlot = code.slot(barrier);
   const find = barrierReader(code, op.operands.index);
   const axes = multicast.map((name) => code.kernel.grid.findIndex((axis) => axis.name === name));
@@ -117,9 +117,12 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
       complete() {
         const read = readView(from, fillValue(from.dtype, fill));
         const known = completionOf(issue);
+        // The other blocks' barriers hear of the bytes alone where each block arrives on its own.
+        const elsewhere = parts === undefined ? known : bytesOf(issue);
         for (const { view, barriers, element } of into) {
           scatter(view, landed(from.dtype, view.dtype, read));
-          arriveOn(barriers, element, known, issue.origin);
+          const isOwn = barriers.block === agent.block;
+          arriveOn(barriers, element, isOwn ? known : elsewhere, issue.origin, parts);
         }
         return issue.origin;
       },
@@ -139,6 +142,12 @@ function landed(from: DType, to: DType, elements: Elements): Elements {
 function completionOf({ reads, writes, knowledge }: Issue): Knowledge {
   if (reads === undefined || writes === undefined) return Knowledge.none;
   return completion(knowledge, [reads, writes]);
+}
+
+/** What is known of a copy by whoever sees its bytes land. */
+function bytesOf({ reads, writes }: Issue): Knowledge {
+  if (reads === undefined || writes === undefined) return Knowledge.none;
+  return Knowledge.none.withFinished(reads).withFinished(writes);
 }
 
 function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {

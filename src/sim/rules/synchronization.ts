@@ -55,14 +55,15 @@ export function peerBarriers(agent: Agent, barriers: BarrierArray, rank: number)
   return value;
 }
 
-/** One arrival, with what it hands on. */
+/** One arrival, with what it hands on; or one of the parts that an arrival is made of. */
 export function arriveOn(
   barriers: BarrierArray,
   element: BarrierElement,
   knowledge: Knowledge,
   origin: Origin,
+  parts = 1,
 ): void {
-  const completion = element.state.arrive(knowledge, origin);
+  const completion = element.state.arrivePart(knowledge, origin, parts);
   if (completion === undefined) return;
   const { machine } = barriers.block;
   if (machine.checks)

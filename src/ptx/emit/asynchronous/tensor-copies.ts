@@ -201,7 +201,11 @@ export function tensorCopyIn(
   }
   const skip = code.label("copied");
   code.jumpIf(one, skip, { negated: true, uniform: false });
-  expectEverywhere(op, context, place, { scale: own.scale, bytes: planned.bytes, group });
+  const { parts } = op.attributes;
+  if (parts === undefined)
+    expectEverywhere(op, context, place, { scale: own.scale, bytes: planned.bytes, group });
+  // Each block copies a part, and expects all of them.
+  else expectBytes(context, place, own.scale, planned.bytes * parts);
   const mask = code.make("b16", "cvt.u16.u32", group);
   for (const box of operands)
     code.emit(`${opcode}.multicast::cluster${policy.suffix}`, [...box, mask, ...policy.operands]);

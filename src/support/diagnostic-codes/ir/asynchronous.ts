@@ -53,7 +53,8 @@ export const asynchronousCodes = registerCodes({
   },
   TW2069: {
     title: "multicast along an axis without a cluster",
-    cause: "Multicast reaches the blocks of one cluster along the named grid axes.",
+    cause:
+      "Multicast reaches the blocks of one cluster along the named axes; a collective copy is shared by them, and needs some.",
     example: 'copyAsync(x, buffer, { barrier, multicast: ["i"] })  // no cluster along i',
     remedy: "give the axis a cluster in the kernel's options, or leave multicast out",
   },
