@@ -52,7 +52,10 @@ export class BarrierState {
   #arrived: Origin[] = [];
   #gathered = Knowledge.none;
   /** Parts of arrivals that are not complete, by how many one has. */
-  readonly #landed = new Map<number, readonly Origin[]>();
+  readonly #landed = new Map<
+    number,
+    { readonly origins: readonly Origin[]; readonly known: Knowledge }
+  >();
   #last: CompletedPhase | undefined;
   #beforeLast: CompletedPhase | undefined;
   /** Waits for the last completed phase, the latest of each agent. */
@@ -88,14 +91,14 @@ export class BarrierState {
 
   /** One of `parts` that make an arrival together, in whatever order they come. */
   arrivePart(knowledge: Knowledge, origin: Origin, parts: number): PhaseCompletion | undefined {
-    const landed = [...(this.#landed.get(parts) ?? []), origin];
-    if (landed.length === parts) {
-      this.#landed.delete(parts);
-      return this.arrive(knowledge, origin);
+    const { origins, known } = this.#landed.get(parts) ?? { origins: [], known: Knowledge.none };
+    const landed = { origins: [...origins, origin], known: known.join(knowledge) };
+    if (landed.origins.length < parts) {
+      this.#landed.set(parts, landed);
+      return undefined;
     }
-    this.#landed.set(parts, landed);
-    this.#gathered = this.#gathered.join(knowledge);
-    return undefined;
+    this.#landed.delete(parts);
+    return this.arrive(landed.known, origin);
   }
 
   #complete(): PhaseCompletion {
@@ -156,7 +159,7 @@ export class BarrierState {
   /** What is wrong when all threads have ended. */
   leftovers(): Leftovers {
     return {
-      arrivals: [...this.#arrived, ...[...this.#landed.values()].flat()],
+      arrivals: [...this.#arrived, ...[...this.#landed.values()].flatMap(({ origins }) => origins)],
       unawaited: this.#unawaited ?? this.#lastUnawaited(),
       extraPhases: this.#phasesAhead > 1 ? this.#phasesAhead : 0,
     };
