@@ -86,6 +86,7 @@ const opNames: OpNames = {
   wgmma: "wgmma",
   wgmma_wait: ({ gives }) => (gives === "tile" ? "Accumulator.wait" : "Accumulator.waitPending"),
   alloc_barrier: "barrier",
+  linear_index: "Barrier.at",
   barrier_arrive: "Barrier.arrive",
   barrier_wait: "Barrier.wait",
   barrier_test: "Barrier.test",

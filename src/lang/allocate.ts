@@ -24,7 +24,8 @@ import type {
   UnionSpec,
 } from "./arguments.ts";
 import { Ref, refObject } from "./ref.ts";
-import { Barrier, Semaphore } from "./sync.ts";
+import { Barrier } from "./barriers.ts";
+import { Semaphore } from "./sync.ts";
 import { activeTrace, emitOrigin, emitValue } from "./trace.ts";
 
 /** What a description of scratch is in the body. */
@@ -52,8 +53,10 @@ export function allocate(name: string, spec: ScratchSpec): unknown {
       return new Ref(emitOrigin("alloc", {}, attributes, location));
     }
     case "barrier": {
-      const { count, arrivals, location } = spec;
-      return new Barrier(emitOrigin("alloc_barrier", {}, { count, arrivals, name }, location));
+      const { count, shape, arrivals, location } = spec;
+      const axes = shape.length > 1 ? { shape } : {};
+      const attributes = { count, ...axes, arrivals, name };
+      return new Barrier(emitOrigin("alloc_barrier", {}, attributes, location), shape);
     }
     case "semaphore": {
       const { shape, restored, location } = spec;

@@ -80,6 +80,8 @@ export interface BarrierSpec {
   readonly arrivals: number;
   /** How many barriers there are. */
   readonly count: number;
+  /** How many there are along each axis. */
+  readonly shape: readonly number[];
   /** Where the program declares it. */
   readonly location: Location;
 }
@@ -224,17 +226,30 @@ function memory<D extends DTypeName, Space extends "smem" | "gmem">(
   });
 }
 
-/** `count` barriers, each of which completes a phase after `arrivals` arrivals. */
+/** `count` barriers, or so many along each axis, each of which completes a phase after `arrivals` arrivals. */
 export function barrier(
-  options: { readonly arrivals?: number; readonly count?: number } = {},
+  options: { readonly arrivals?: number; readonly count?: number | readonly number[] } = {},
 ): BarrierSpec {
   const location = captureLocation();
   requireKnownOptions("barrier", options, ["arrivals", "count"], "TW1033", location);
   const { arrivals = 1, count = 1 } = options;
-  for (const [name, item] of Object.entries({ arrivals, count }))
-    if (!isPositiveInteger(item))
-      wrongKind(`${name} of a barrier`, "a positive whole number", item, location);
-  return Object.freeze({ kind: "barrier", arrivals, count, location });
+  if (!isPositiveInteger(arrivals))
+    wrongKind("arrivals of a barrier", "a positive whole number", arrivals, location);
+  const shape: readonly unknown[] = Array.isArray(count) ? count : [count];
+  if (shape.length === 0 || !shape.every(isPositiveInteger))
+    return wrongKind(
+      "count of a barrier",
+      "a positive whole number, or one for each axis",
+      count,
+      location,
+    );
+  return Object.freeze({
+    kind: "barrier",
+    arrivals,
+    count: shape.reduce((product, extent) => product * extent, 1),
+    shape: Object.freeze([...shape]),
+    location,
+  });
 }
 
 /**

@@ -118,7 +118,8 @@ export {
   threadIndex,
   waitForPreviousKernel,
 } from "./sync.ts";
-export type { Barrier, Semaphore } from "./sync.ts";
+export type { Barrier } from "./barriers.ts";
+export type { Semaphore } from "./sync.ts";
 export type { ReduceOptions, ScanOptions, SearchOptions, SortOptions, Tile } from "./tile.ts";
 export type { TensorList } from "./tensor-list.ts";
 export type { Tree } from "./tree.ts";

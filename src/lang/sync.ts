@@ -1,6 +1,6 @@
 /**
- * How program threads and blocks order themselves: barriers, semaphores, and the points where all
- * threads of a block or a cluster meet.
+ * How program threads and blocks order themselves: semaphores, and the points where all threads of a block or a cluster meet.
+ * Barriers are in `barriers.ts`.
  */
 import type { Value } from "../ir/node.ts";
 import { memoryScopes } from "../ir/schema.ts";
@@ -14,81 +14,6 @@ import { Scalar } from "./elementwise.ts";
 import { emit, emitOrigin } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
-
-/** The operands that name one barrier. */
-export interface BarrierOperands {
-  readonly barrier: Value;
-  readonly index?: Value;
-}
-
-/** A barrier in shared memory, or an array of them. */
-export class Barrier extends Traced {
-  /** Tells a barrier from other traced objects. */
-  readonly kind = "barrier";
-  readonly #index: Index | undefined;
-
-  /** @internal */
-  constructor(made: Origin, index?: Index) {
-    super(made);
-    this.#index = index;
-  }
-
-  /** One barrier of the array. */
-  at(index: Index): Barrier {
-    return new Barrier(this[origin], index);
-  }
-
-  /** Arrives once; on the barrier of another block of the cluster where `peer` is given. */
-  arrive(options: { readonly peer?: Index } = {}): void {
-    const location = captureLocation();
-    requireKnownOptions("arrive", options, ["peer"], "TW1033", location);
-    const { peer } = options;
-    const operands = {
-      ...barrierOperands(this, location),
-      ...(peer !== undefined && { peer: indexValue("the rank of a peer", peer, location) }),
-    };
-    emit("barrier_arrive", operands, {}, location);
-  }
-
-  /** Waits for the next phase that this thread has not waited for, or for the phase of a parity. */
-  wait(options: { readonly parity?: Index } = {}): void {
-    const location = captureLocation();
-    requireKnownOptions("wait", options, ["parity"], "TW1033", location);
-    const { parity } = options;
-    const operands = {
-      ...barrierOperands(this, location),
-      ...(parity !== undefined && { parity: indexValue("a parity", parity, location) }),
-    };
-    emit("barrier_wait", operands, {}, location);
-  }
-
-  /** Whether a phase of the parity is complete, without waiting; where it is, this orders what a wait for it would. */
-  test(parity: Index): Scalar<"bool"> {
-    const location = captureLocation();
-    const operands = {
-      ...barrierOperands(this, location),
-      parity: indexValue("a parity", parity, location),
-    };
-    return new Scalar(emitOrigin("barrier_test", operands, {}, location));
-  }
-
-  /** @internal */
-  get index(): Index | undefined {
-    return this.#index;
-  }
-}
-
-/** The barrier and its index, if it has one, as operands. */
-export function barrierOperands(barrier: unknown, location: Location): BarrierOperands {
-  if (!(barrier instanceof Barrier)) return wrongKind("a barrier", "a barrier", barrier, location);
-  const value = useValue(barrier, location);
-  const { index } = barrier;
-  const count = value.type.kind === "barrier" ? value.type.count : 1;
-  requireWithin(describe(barrier), index, count, location);
-  // Code that is written for any number of barriers may name the only one by its index.
-  if (index === undefined || (index === 0 && count === 1)) return { barrier: value };
-  return { barrier: value, index: indexValue("the index of a barrier", index, location) };
-}
 
 /** Counters in global memory that all blocks share. */
 export class Semaphore extends Traced {

@@ -1,4 +1,5 @@
 /** Arrays of mbarriers as they lie in the shared memory of a block. */
+import { rowMajorStrides } from "../formats/shape.ts";
 import type { Op } from "../ir/node.ts";
 import { BarrierState } from "../happens-before/barrier.ts";
 import { ShadowMemory } from "../happens-before/shadow.ts";
@@ -46,6 +47,12 @@ export class BarrierArray {
 
   /** How reports name one barrier of the array. */
   nameOf(element: BarrierElement): string {
-    return this.elements.length === 1 ? this.name : `${this.name}[${element.index}]`;
+    if (this.elements.length === 1) return this.name;
+    const { shape = [this.elements.length] } = this.op.attributes;
+    const strides = rowMajorStrides(shape);
+    const indices = shape.map(
+      (extent, axis) => Math.floor(element.index / (strides[axis] ?? 1)) % extent,
+    );
+    return `${this.name}[${indices.join(", ")}]`;
   }
 }

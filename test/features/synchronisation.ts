@@ -1,5 +1,6 @@
 /** Barriers, semaphores and clusters. */
 import {
+  all,
   assert,
   barrier,
   constant,
@@ -10,9 +11,11 @@ import {
   full,
   i32,
   kernel,
+  loop,
   open,
   scoped,
   semaphore,
+  slice,
   smem,
   tensor,
   warps,
@@ -92,6 +95,93 @@ const test: Feature = {
         kernel({ name: "which", scratch: { landed: barrier({ count: 2 }) } }, ({ landed }) => {
           landed.test(0);
         }),
+    },
+  ],
+};
+
+/** Each of two producers fills three boxes, whose barriers the consumer takes column by column. */
+const grids = () =>
+  kernel(
+    {
+      name: "grids",
+      grid: { i: 2 },
+      threads: ["first", "second", "consumer"],
+      inputs: { x: tensor(i32, [2, 2, 3, 16]) },
+      outputs: { out: tensor(i32, [2, 2, 3, 16]) },
+      scratch: {
+        boxes: smem(i32, [2, 3, 16]),
+        full: barrier({ count: [2, 3, 2], arrivals: 1 }),
+      },
+    },
+    ({ i, x, out, boxes, full: ready, first, second, consumer }) => {
+      [first, second].forEach((producer, side) =>
+        producer(() => {
+          const own = ready.at(side);
+          loop(3, (column) => {
+            copyAsync(x.at(i, side, column), boxes.at(side, column), {
+              barrier: own.at(column, 0),
+            });
+            own.at(all, 1).at(column).arrive();
+          });
+        }),
+      );
+      consumer(() => {
+        loop(3, (column) => {
+          loop(2, (side) => {
+            const box = boxes.at(side, column);
+            const pair = ready.at(slice(side, 1), column).at(0);
+            pair.at(0).wait();
+            pair.at(1).wait({ parity: 0 });
+            out.at(i, side, column).store(box.load().mul(column.add(1)));
+          });
+        });
+      });
+    },
+  );
+
+const gridNumbers = Array.from({ length: 2 * 2 * 3 * 16 }, (_, place) => place % 23);
+
+const arrays: Feature = {
+  name: "Arrays of barriers with several axes, and their parts",
+  written: ["barrier({ count: [lists, slots] })", "full.at(list)", "landed.at(slot)"],
+  page: "language.md#arrays-of-barriers",
+  cases: () => [
+    {
+      name: "filled by rows and emptied by columns",
+      kernel: grids,
+      inputs: { x: fromNumbers(i32, [2, 2, 3, 16], gridNumbers) },
+      expected: {
+        out: gridNumbers.map((value, place) => value * ((Math.floor(place / 16) % 3) + 1)),
+      },
+      targets: everyTarget,
+    },
+  ],
+  refused: [
+    {
+      code: "TW2080",
+      by: () =>
+        kernel({ name: "row", scratch: { ready: barrier({ count: [2, 3] }) } }, ({ ready }) => {
+          ready.at(1).wait();
+        }),
+    },
+    {
+      code: "TW1017",
+      by: () =>
+        kernel({ name: "deep", scratch: { ready: barrier({ count: [2, 3] }) } }, ({ ready }) => {
+          ready.at(1, 2, 0).wait();
+        }),
+    },
+    {
+      code: "TW3006",
+      by: () =>
+        simulated(
+          kernel(
+            { name: "beyond", scratch: { ready: barrier({ count: [2, 3] }) } },
+            ({ ready }) => {
+              loop({ from: 2, to: 4 }, (column) => ready.at(0, column).arrive());
+            },
+          ),
+        ),
     },
   ],
 };
@@ -286,4 +376,10 @@ const ownCounters: Feature = {
   ],
 };
 
-export const synchronisationFeatures: readonly Feature[] = [test, reading, scopes, ownCounters];
+export const synchronisationFeatures: readonly Feature[] = [
+  test,
+  arrays,
+  reading,
+  scopes,
+  ownCounters,
+];

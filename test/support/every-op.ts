@@ -147,6 +147,7 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   %33 = select_ref %9 refs(%0) {name = "as"} : ref<gmem, bf16, [256, 64]>
   delay %9
   %33 = semaphore_read %7 indices(%8, %8) {scope = block} : i32
+  %34 = linear_index %8, %9 {extents = [2, 3], strides = [3, 1]} : i32
   yield
 }
 

@@ -542,6 +542,7 @@ const rules: OpRules<[Checker], void> = {
   wgmma_wait: inFlight,
 
   alloc_barrier: nothing,
+  linear_index: nothing,
   barrier_arrive: nothing,
   barrier_wait: nothing,
   barrier_test: nothing,

@@ -68,6 +68,7 @@ interface Parts {
   readonly sink: Ref<"f32">;
   readonly marks: Ref<"i32">;
   readonly told: Barrier;
+  readonly several: Barrier;
   readonly count: Semaphore;
   readonly a: Ref<"bf16">;
   readonly b: Ref<"bf16">;
@@ -157,9 +158,9 @@ export const quiet: { readonly [name: string]: Group } = {
   ordering: {
     kinds: [
       ...(["commit_group", "proxy_fence", "grid_dependency", "debug_break"] as const),
-      ...(["barrier_arrive", "barrier_wait", "delay"] as const),
+      ...(["barrier_arrive", "barrier_wait", "linear_index", "delay"] as const),
     ],
-    body({ told, index }) {
+    body({ told, several, index }) {
       commitGroup();
       commitShared();
       launchNextKernel();
@@ -167,6 +168,7 @@ export const quiet: { readonly [name: string]: Group } = {
       delay(100);
       told.arrive();
       when(index.gt(1000), () => told.wait());
+      several.at(index, 1).arrive();
     },
   },
   control: {
@@ -253,12 +255,13 @@ export function between({ body }: Group): KernelDefinition {
         own: smem(f32, [length]),
         other: smem(f32, [length]),
         told: barrier(),
+        several: barrier({ count: [2, 2] }),
         count: semaphore([1]),
         a: smem(bf16, [64, 16]),
         b: smem(bf16, [16, 16]),
       },
     },
-    ({ i, x, list, out, sink, marks, own, other, told, count, a, b }) => {
+    ({ i, x, list, out, sink, marks, own, other, told, several, count, a, b }) => {
       const tile = x.load();
       const index = x.at(0).loadScalar().cast(i32);
       const keep: Parts["keep"] = [];
@@ -277,6 +280,7 @@ export function between({ body }: Group): KernelDefinition {
         sink: sink.at(i),
         marks: marks.at(i),
         told,
+        several,
         count: count.at(0),
         a,
         b,

@@ -168,6 +168,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   wgmma_wait: free,
 
   alloc_barrier: free,
+  linear_index: free,
   barrier_arrive: free,
   barrier_wait: free,
   barrier_test: free,

@@ -491,6 +491,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("alloc_barrier", {}, { count: 2, arrivals: 2 ** 20 - 1 }),
     ["barrier<2, arrivals=1048575>"],
   ],
+  ["linear_index", infer("linear_index", { indices: [] }, { extents: [], strides: [] }), ["i32"]],
   ["barrier_arrive", infer("barrier_arrive", { barrier: barrier(2), index, peer: index }, {}), []],
   ["barrier_wait", infer("barrier_wait", { barrier: barrier(), parity: index }, {}), []],
   ["barrier_test", infer("barrier_test", { barrier: barrier(), parity: index }, {}), ["bool"]],
@@ -506,11 +507,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("semaphore_signal", { semaphore: semaphore(4), indices: [index], increment: index }, {}),
     [],
   ],
-  [
-    "semaphore_read",
-    infer("semaphore_read", { semaphore: semaphore(4), indices: [index] }, { scope: "block" }),
-    ["i32"],
-  ],
+  ["semaphore_read", infer("semaphore_read", { semaphore: semaphore(), indices: [] }, {}), ["i32"]],
   [
     "semaphore_wait",
     infer(

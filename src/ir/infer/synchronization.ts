@@ -62,13 +62,32 @@ function requireSemaphore(
 
 export const synchronizationRules: InferRules<keyof typeof synchronizationOps> = {
   alloc_barrier(draft) {
-    const { count, arrivals } = draft.attributes;
-    if (!isPositiveInteger(count) || !isPositiveInteger(arrivals) || arrivals > mostArrivals)
+    const { count, arrivals, shape = [count] } = draft.attributes;
+    const fits = shape.reduce((product, extent) => product * extent, 1) === count;
+    if (
+      !fits ||
+      !shape.every(isPositiveInteger) ||
+      !isPositiveInteger(count) ||
+      !isPositiveInteger(arrivals) ||
+      arrivals > mostArrivals
+    )
       fail(draft, "TW2082", `there is no barrier array of ${count} with ${arrivals} arrivals`, {
         expected: `a count of at least 1 and arrivals from 1 to ${mostArrivals}`,
         found: `count ${count}, arrivals ${arrivals}`,
       });
     return [barrierType(count, arrivals)];
+  },
+
+  linear_index(draft) {
+    const { indices } = draft.operands;
+    const { extents, strides } = draft.attributes;
+    if (indices.length !== extents.length || indices.length !== strides.length)
+      fail(draft, "TW2080", `${opName(draft)} has ${indices.length} indices of ${extents.length}`, {
+        expected: countText(extents.length, "index", "indices"),
+        found: String(indices.length),
+      });
+    for (const index of indices) indexOperand(draft, "an index", index);
+    return [scalarType(i32)];
   },
 
   barrier_arrive: barrierArrive,

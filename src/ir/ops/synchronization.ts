@@ -14,10 +14,11 @@ const scope = { optional: memoryScopes } as const;
 export const synchronizationOps = defineOps({
   alloc_barrier: {
     summary:
-      "An array of `count` barriers whose phases complete after `arrivals` arrivals. Placed, `scale` is how many of the hardware each of them is.",
+      "An array of `count` barriers, of the axes `shape` where there are several, whose phases complete after `arrivals` arrivals. Placed, `scale` is how many of the hardware each of them is.",
     operands: {},
     attributes: {
       count: "integer",
+      shape: "integers?",
       arrivals: "integer",
       name: "text?",
       at: "integer?",
@@ -25,6 +26,14 @@ export const synchronizationOps = defineOps({
     },
     regions: {},
     traits: allocates,
+  },
+  linear_index: {
+    summary:
+      "Where barriers of several axes lie in their array: each index, which must be below its extent, times its stride. Placed, `guard` says which indices lanes test.",
+    operands: { indices: "many" },
+    attributes: { extents: "integers", strides: "integers", guard: "texts?" },
+    regions: {},
+    traits: { ...acts, results: "new" },
   },
   barrier_arrive: {
     summary:

@@ -426,6 +426,13 @@ const rules: OpRules<[Request], Fact> = {
   wgmma: anything,
   wgmma_wait: anything,
   alloc_barrier: anything,
+  linear_index: ({ attributes: { extents, strides } }) => {
+    const last = extents.reduce(
+      (sum, extent, axis) => sum + (extent - 1) * (strides[axis] ?? 0),
+      0,
+    );
+    return between(0n, BigInt(last));
+  },
   barrier_arrive: anything,
   barrier_wait: anything,
   barrier_test: anything,

@@ -21,7 +21,7 @@ import type { ScopedSpec } from "../arguments.ts";
 import { when, whileLoop } from "../control.ts";
 import { Ref } from "../ref.ts";
 import type { Scalar } from "../elementwise.ts";
-import { Barrier } from "../sync.ts";
+import { Barrier } from "../barriers.ts";
 import type { Tree } from "../tree.ts";
 import { ring } from "./ring.ts";
 import type { RingPosition } from "./ring.ts";

@@ -22,7 +22,7 @@ import { loop, when } from "../control.ts";
 import { constant } from "../create.ts";
 import { Ref } from "../ref.ts";
 import type { Scalar } from "../elementwise.ts";
-import { Barrier } from "../sync.ts";
+import { Barrier } from "../barriers.ts";
 import type { Trace } from "../trace.ts";
 import { placeBlock } from "./blocks.ts";
 import type { BlockPlan, Pace } from "./blocks.ts";

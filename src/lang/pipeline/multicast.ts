@@ -13,7 +13,7 @@ import { blockBytes, tensorGrain } from "../multicast.ts";
 import type { Sharers } from "../multicast.ts";
 import type { Ref } from "../ref.ts";
 import type { Scalar } from "../elementwise.ts";
-import type { Barrier } from "../sync.ts";
+import type { Barrier } from "../barriers.ts";
 import { all, slice } from "../window.ts";
 import { partOfBlock } from "./blocks.ts";
 import type { BlockPlan, PlacedBlock } from "./blocks.ts";

@@ -18,7 +18,7 @@ import { isIndex } from "../indices.ts";
 import type { Index } from "../indices.ts";
 import { Scalar } from "../elementwise.ts";
 import { isPositiveInteger } from "../sizes.ts";
-import { Barrier } from "../sync.ts";
+import { Barrier } from "../barriers.ts";
 import { wrongKind } from "../traced.ts";
 
 /** Where in a ring something is; can be carried by a loop. */

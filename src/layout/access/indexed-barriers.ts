@@ -24,6 +24,14 @@ export function placeIndices(op: AnyOp): readonly PlaceIndex[] {
     if (barrier?.type.kind !== "barrier" || index === undefined) return [];
     return [{ text: testedIndexText(0), index, extent: barrier.type.count }];
   }
+  if (op.kind === "linear_index") {
+    const { extents } = op.attributes;
+    return op.operands.indices.map((index, axis) => ({
+      text: testedIndexText(axis),
+      index,
+      extent: extents[axis] ?? 1,
+    }));
+  }
   if (!("semaphore" in operands)) return [];
   const { semaphore, indices } = operands;
   if (semaphore.type.kind !== "semaphore") return [];

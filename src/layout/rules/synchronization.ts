@@ -6,6 +6,7 @@ const nothing = (): void => undefined;
 
 export const synchronizationRules: Rules<typeof synchronizationOps> = {
   alloc_barrier: nothing,
+  linear_index: nothing,
   barrier_arrive: nothing,
   barrier_wait: nothing,
   barrier_test: nothing,

@@ -318,6 +318,7 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   },
 
   alloc_barrier: free,
+  linear_index: free,
   barrier_arrive: free,
   barrier_wait: free,
   barrier_test: free,

@@ -20,7 +20,7 @@ import type { MemoryScope } from "../../ir/schema.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { lanesPerWarp } from "../../targets/target.ts";
-import type { Register } from "../module.ts";
+import type { Operand, Register } from "../module.ts";
 import { address, discard, integer } from "../operands.ts";
 import { threadBarrier, threadBarrierNumber, threadLanes, warpBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
@@ -64,6 +64,19 @@ function allocateBarrier(op: Op<"alloc_barrier">, context: EmitContext): void {
   const words = Math.ceil(count / phaseBits);
   const phases = Array.from({ length: words }, () => code.constant("b32", 0));
   context.define(result, { kind: "barrier", offset, count, scale, phases });
+}
+
+function linearIndex(op: Op<"linear_index">, context: EmitContext): void {
+  const { code } = context;
+  const { strides } = op.attributes;
+  const zero: Operand = integer(0);
+  const sum = insideIndices(context, op).reduce<Operand>(
+    (before, { register }, axis) =>
+      code.make("b32", "mad.lo.u32", register, integer(strides[axis] ?? 0), before),
+    zero,
+  );
+  const register = code.make("b32", "mov.b32", sum);
+  context.define(op.results[0], { kind: "scalar", dtype: i32, register });
 }
 
 /** How the state space of barriers is spelled: targets without clusters know no other. */
@@ -441,6 +454,7 @@ export function joinWarpPhases(context: EmitContext, words: ReturnType<typeof ph
 
 export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
   alloc_barrier: allocateBarrier,
+  linear_index: linearIndex,
   barrier_arrive: arrive,
   barrier_wait: wait,
   barrier_test: test,

@@ -141,6 +141,36 @@ function barrierTest(op: Op<"barrier_test">, code: Assembler): void {
   });
 }
 
+function linearIndex(op: Op<"linear_index">, code: Assembler): void {
+  const slots = code.slotsOf(op.operands.indices);
+  const { extents, strides } = op.attributes;
+  const target = code.result(op);
+  code.emit(op, (agent) => {
+    let sum = 0;
+    for (let axis = 0; axis < slots.length; axis++) {
+      const index = numberAt(agent, slots[axis] ?? 0);
+      const extent = extents[axis] ?? 0;
+      if (index < 0 || index >= extent) stopOutside(agent, op, index, extent);
+      sum += index * (strides[axis] ?? 0);
+    }
+    agent.slots[target] = sum;
+    return "proceed";
+  });
+}
+
+function stopOutside(agent: Agent, op: Op<"linear_index">, index: number, extent: number): never {
+  return agent.machine.findings.stop(
+    {
+      code: "TW3006",
+      message: `an array of barriers has ${extent} along an axis, and is asked for ${index}`,
+      location: op.location,
+      expected: `an index from 0 to ${extent - 1}`,
+      found: `${index} in ${placeText(agent.place())}`,
+    },
+    op,
+  );
+}
+
 function stopAtUneven(agent: Agent, barriers: BarrierArray, op: Op<"barrier_wait">): never {
   return agent.machine.findings.stop(
     {
@@ -260,6 +290,7 @@ export const synchronizationRules: Pick<SimulationRules, keyof typeof synchroniz
     emitAllocation(code, op);
   },
 
+  linear_index: linearIndex,
   barrier_arrive: barrierArrive,
   barrier_wait: barrierWait,
   barrier_test: barrierTest,
