@@ -1,9 +1,11 @@
 /**
  * Reports what makes kernels slow, each note once on a device: a kernel that is compiled for many shapes has the same
  * note for each of them. Where kernels are only simulated or emulated, speed is not what the user looks
- * for, so that notes are on the compilation's record and nowhere else unless a listener asks for them.
+ * for, so that notes are on the compilation's record and nowhere else unless a listener asks for them. That a kernel would not be compiled at
+ * all is printed there, too, once for a kernel.
  */
-import { noteText } from "../ptx/notes/note.ts";
+import type { Kernel } from "../ir/node.ts";
+import { isRefusal, noteText } from "../ptx/notes/note.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { warn } from "../support/console.ts";
 import type { CompilationRecord } from "./compilation.ts";
@@ -18,9 +20,10 @@ export class NoteReporter {
     this.#listener = listener;
   }
 
-  report({ kernel, notes, machineCode }: CompilationRecord): void {
+  report({ kernel, traced, notes, machineCode }: CompilationRecord): void {
     const listener = this.#listener ?? (machineCode === undefined ? undefined : print);
     const fresh = notes.filter((note) => !this.#reported.has(keyOf(kernel, note)));
+    if (listener === undefined) printRefusals(kernel, traced, fresh.filter(isRefusal));
     if (listener === undefined || fresh.length === 0) return;
     for (const note of fresh) this.#reported.add(keyOf(kernel, note));
     listener(kernel, fresh);
@@ -30,6 +33,19 @@ export class NoteReporter {
 /** Notes of the whole kernel are identified by its name, others by their line. */
 function keyOf(kernel: string, note: PerformanceNote): string {
   return note.position === undefined ? `${kernel} ${noteText(note)}` : noteText(note);
+}
+
+/** Kernels of which it was printed that they would not be compiled: a check of one runs it on many devices. */
+const refused = new WeakSet<Kernel>();
+
+function printRefusals(
+  kernel: string,
+  traced: Kernel | undefined,
+  notes: readonly PerformanceNote[],
+): void {
+  if (traced === undefined || notes.length === 0 || refused.has(traced)) return;
+  refused.add(traced);
+  warn([`kernel ${kernel} runs on the simulator alone:`, ...notes.map(noteText)].join("\n"));
 }
 
 function print(kernel: string, notes: readonly PerformanceNote[]): void {

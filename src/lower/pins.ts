@@ -28,14 +28,24 @@ const holding = new WeakMap<Kernel, Set<Target>>();
 export function* requirePins(traced: Kernel, target: Target): Coroutine<void> {
   const targets = holding.get(traced);
   if (targets?.has(target) === true || !statesLayouts(traced)) return;
+  const refusal = yield* contradiction(traced, target);
+  if (refusal !== undefined) throw refusal;
+  holding.set(traced, new Set([...(targets ?? []), target]));
+}
+
+/** What statements about layouts, the user's or those of instructions, contradict each other in a kernel as it was traced. */
+export function* contradiction(
+  traced: Kernel,
+  target: Target,
+): Coroutine<TilewrightError | undefined> {
   const kernel = withoutMeanings(deadCode(withoutMarks(traced)));
   try {
     if (!(yield* pinsCanHold(kernel, target))) yield* placeWithRetry(kernel, target);
   } catch (error) {
     if (!(error instanceof TilewrightError)) throw error;
-    if (refusals.has(error.code)) throw error;
+    if (refusals.has(error.code)) return error;
   }
-  holding.set(traced, new Set([...(targets ?? []), target]));
+  return undefined;
 }
 
 function statesLayouts({ body }: Kernel): boolean {

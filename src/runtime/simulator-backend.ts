@@ -6,9 +6,11 @@ import { elementCount } from "../formats/shape.ts";
 import { hostArray, storageBytes, viewStorage } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
+import { refusalOf } from "../lower/refusals.ts";
 import { simplify } from "../lower/simplify.ts";
 import { unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import { refusalNote } from "../ptx/notes/note.ts";
 import { simulate } from "../sim/index.ts";
 import type { RunTimeline, ScheduleName, SimulatedBuffer, WaitGraph } from "../sim/index.ts";
 import { printLine } from "../support/console.ts";
@@ -73,7 +75,9 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   compile(kernel: Kernel): Compiled<Kernel> {
     const program = simplified.get(kernel) ?? simplify(kernel);
     simplified.set(kernel, program);
-    return { program, cached: false, notes: [] };
+    const refusal = refusalOf(kernel, this.target);
+    const notes = refusal === undefined ? [] : [refusalNote(refusal, this.target)];
+    return { program, cached: false, notes };
   }
 
   load(kernel: CompiledKernel): never {

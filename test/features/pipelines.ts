@@ -284,4 +284,11 @@ export const pipelineFeatures: readonly Feature[] = [
       },
     ],
   },
+  {
+    name: "What compiling would refuse, told by the simulator",
+    written: ["onNotes: (name, notes)"],
+    page: "simulator.md#kernels-that-would-not-compile",
+    cases: { none: "a note of the simulator" },
+    refused: { none: "the run goes on" },
+  },
 ];

@@ -13,6 +13,8 @@
  *   | f32 [32768]     | 512     | 64                 | fits                  |
  *   | f32 [64, 256]   | 32      | 512                | refused inside `warps` |
  */
+import type { DType } from "../../formats/dtype.ts";
+import type { TileType } from "../../ir/types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { lanesPerWarp } from "../algebra/index-bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
@@ -27,13 +29,25 @@ function mostRegisters(lanes: number): number {
   return Math.min(nameableRegisters, Math.floor(registersPerMultiprocessor / lanes) - 1);
 }
 
+/** Registers that each of the lanes has for its share of a tile, spread over all of them. */
+function registersNeeded(shape: readonly number[], { bits }: DType, lanes: number): number {
+  const elements = shape.reduce((count, extent) => count * extent, 1);
+  return Math.ceil((elements * bits) / 32 / lanes);
+}
+
+/** Whether a tile of a thread of so many warps fits in registers whatever its layout. */
+export function fitsRegisters({ shape, dtype }: TileType, warps: number): boolean {
+  const lanes = lanesPerWarp * warps;
+  return registersNeeded(shape, dtype, lanes) <= mostRegisters(lanes);
+}
+
 /** Refuses a tile that no placement can keep in registers; one number for all elements always fits. */
 export function requireRegisters(variable: RegisterVariable, layout: RegisterLayout): void {
   if (layout.kind === "splat") return;
   const { shape, dtype, label, location, warps } = variable;
   const lanes = lanesPerWarp * warps;
   const elements = shape.reduce((count, extent) => count * extent, 1);
-  const needed = Math.ceil((elements * dtype.bits) / 32 / lanes);
+  const needed = registersNeeded(shape, dtype, lanes);
   const registers = mostRegisters(lanes);
   if (needed <= registers) return;
   const most = Math.floor((registers * 32 * lanes) / dtype.bits);

@@ -9,9 +9,11 @@
  *     remedy:   say what n is a multiple of: dim("n", { multipleOf: 8 })
  */
 import type { codes } from "../../support/diagnostic-codes/index.ts";
+import type { TilewrightError } from "../../support/diagnostics.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Position } from "../../support/location.ts";
 import { performanceCodes } from "../../support/diagnostic-codes/performance.ts";
+import type { Target } from "../../targets/target.ts";
 
 export type PerformanceCode = keyof typeof codes & keyof typeof performanceCodes;
 
@@ -36,6 +38,30 @@ export function noteText({ code, message, because, remedy, position }: Performan
     `  because:  ${because}`,
     `  remedy:   ${remedy}`,
   ].join("\n");
+}
+
+const refusalCode = "TW7513";
+
+/** What a target says of a kernel that it would not take. */
+export function refusalNote(
+  { code, summary, expected, found, remedy, position }: TilewrightError,
+  target: Target,
+): PerformanceNote {
+  // What is expected may be a drawing, of which the first line is the text.
+  const [wanted = ""] = expected.split("\n");
+  const [given = ""] = found.split("\n");
+  return {
+    code: refusalCode,
+    message: `${target.name} refuses the kernel with ${code}: ${summary}`,
+    because: `expected ${wanted}, found ${given}`,
+    remedy,
+    position,
+  };
+}
+
+/** Whether a note says that a kernel would not be compiled at all. */
+export function isRefusal({ code }: PerformanceNote): boolean {
+  return code === refusalCode;
 }
 
 /** Whether data read from a file is a list of notes. */

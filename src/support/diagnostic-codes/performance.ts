@@ -77,4 +77,11 @@ export const performanceCodes = registerCodes({
     example: "copyAsync(tile, out.at(slice(i.sub(1).mul(64), 64)))",
     remedy: "let the start never be negative, for instance by .maximum(0), or say multipleOf",
   },
+  TW7513: {
+    title: "simulated kernel that would not compile",
+    cause:
+      "The simulator knows no layouts and no registers, and runs kernels that the compiler refuses for the target: layouts are stated that cannot all hold, or a tile does not fit in registers. The note quotes the refusal; the results of the simulation are right.",
+    example: "x.at(slice(0, 512), slice(0, 512)).load()  // on the simulator",
+    remedy: "change what the note names before the kernel is compiled",
+  },
 });
