@@ -48,6 +48,12 @@ const opNames: OpNames = {
   binary: ({ fn }) => methodName(fn),
   compare: ({ predicate }) => predicate,
   fma: "fma",
+  assume: ({ multipleOf, below }) =>
+    multipleOf !== undefined
+      ? "assumeMultipleOf"
+      : below === undefined
+        ? "assumeBetween"
+        : "assumeBelow",
   select: "select",
   cast: "cast",
   inline_ptx: "inlinePtx",

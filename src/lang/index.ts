@@ -9,6 +9,7 @@ export { accumulator } from "./accumulator.ts";
 export type { Accumulator } from "./accumulator.ts";
 export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";
 export type { TopKOptions } from "./arrange.ts";
+export { assumeBelow, assumeBetween, assumeMultipleOf } from "./assume.ts";
 export { castStochastic } from "./stochastic.ts";
 export { elementRun } from "./random-elements.ts";
 export type { ElementNumbers, ElementRun } from "./random-elements.ts";

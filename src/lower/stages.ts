@@ -19,6 +19,7 @@ import { allocate } from "../layout/plan/allocate.ts";
 import { withMemory } from "../layout/plan/place.ts";
 import type { AllocatedPlacement, Placement } from "../layout/plan/place.ts";
 import { placedKernel } from "../layout/plan/placed-kernel.ts";
+import type { EmissionOptions } from "../ptx/emit/context.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
 import type { Executable } from "../ptx/executable.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
@@ -134,15 +135,23 @@ export interface NotedExecutable {
 }
 
 /** A traced kernel ready to be launched, for a device that tells what slows it. */
-export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
-  return runToCompletion(loweringWithNotes(traced, target));
+export function lowerWithNotes(
+  traced: Kernel,
+  target: Target,
+  options: EmissionOptions = {},
+): NotedExecutable {
+  return runToCompletion(loweringWithNotes(traced, target, options));
 }
 
 /** The same piece by piece. */
-export function* loweringWithNotes(traced: Kernel, target: Target): Coroutine<NotedExecutable> {
+export function* loweringWithNotes(
+  traced: Kernel,
+  target: Target,
+  options: EmissionOptions = {},
+): Coroutine<NotedExecutable> {
   const { kernel, placement } = yield* placing(traced, target);
   yield;
-  const executable = emitKernel(kernel);
+  const executable = emitKernel(kernel, options);
   yield;
   const notes = performanceNotes(placement, executable.module);
   return { executable, notes: [...depthNotes(placement.kernel, target), ...notes] };

@@ -48,10 +48,10 @@ export type LaunchParameter =
   /** The ring that debugPrint and assert write to. */
   | { readonly kind: "messages" };
 
-/** A debugPrint or assert of the kernel, or a loop's step, by the number that the kernel writes. */
+/** A debugPrint or assert of the kernel, or a loop's step, by the number that the kernel writes; or a promise, of which it writes nothing and traps. */
 export interface MessageSite {
-  readonly kind: "print" | "assert" | "step";
-  /** The format of a print, the message of an assert. */
+  readonly kind: "print" | "assert" | "step" | "promise";
+  /** The format of a print, the message of an assert, what is promised. */
   readonly text: string;
   readonly values: readonly { readonly dtype: DType; readonly shape: readonly number[] }[];
   readonly position: Position | undefined;

@@ -18,6 +18,7 @@ import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import {
   assertionReport,
+  brokenPromise,
   falseText,
   printText,
   stepReport,
@@ -158,7 +159,15 @@ function textsOf(site: MessageSite, values: readonly Elements[]): readonly strin
   });
 }
 
-const failures = { assert: failedAssertion, step: failedStep } as const;
+const failures = { assert: failedAssertion, step: failedStep, promise: failedPromise } as const;
+
+function failedPromise(
+  { text, position }: MessageSite,
+  _: readonly Elements[],
+  place: Place,
+): TilewrightError {
+  return new TilewrightError(brokenPromise(text, { position }, placeText(place)));
+}
 
 function failedStep(
   { position }: MessageSite,

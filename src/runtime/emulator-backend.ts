@@ -23,6 +23,7 @@ import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import type { Kernel } from "../ir/node.ts";
 import { lowerWithNotes } from "../lower/stages.ts";
+import { brokenPromise } from "../sim/print-messages.ts";
 import { requireCodeFor, unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
@@ -68,7 +69,7 @@ const ringWords = 2 ** 16;
 const lowered = new WeakMap<Kernel, Map<Target, Compiled<Executable>>>();
 
 function lowerAndPrint(kernel: Kernel, target: Target): Compiled<Executable> {
-  const { executable, notes } = lowerWithNotes(kernel, target);
+  const { executable, notes } = lowerWithNotes(kernel, target, { checkPromises: true });
   // What runs is the text, so that the printer is part of what is tried.
   const program = { ...executable, module: parsePtx(printPtx(executable.module)) };
   return { program, cached: false, notes };
@@ -219,6 +220,8 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
       if (first === undefined) return;
       this.#options.onFindings?.(all);
       throw combineFindings(first, others);
+    } catch (error) {
+      throw brokenPromiseOf(program, error) ?? error;
     } finally {
       lent.giveBack();
     }
@@ -293,6 +296,20 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
       this.#pool.dispose();
     });
   }
+}
+
+/** The promise that a trap tells of, by the line that made it. */
+function brokenPromiseOf({ messages }: Executable, error: unknown): TilewrightError | undefined {
+  if (!(error instanceof TilewrightError) || error.code !== "TW8016") return undefined;
+  const { position } = error;
+  const promise = messages.find(
+    (site) =>
+      site.kind === "promise" &&
+      site.position?.file === position?.file &&
+      site.position?.line === position?.line &&
+      site.position?.column === position?.column,
+  );
+  return promise && new TilewrightError(brokenPromise(promise.text, { position }, error.summary));
 }
 
 /** What the user calls the parts of a launch. */

@@ -8,6 +8,8 @@ import { coordinatesOf } from "../formats/shape.ts";
 import type { DType, Elements } from "../formats/dtype.ts";
 import { formatArray, fromElements } from "../formats/hostarray.ts";
 import { readElement } from "../formats/values.ts";
+import { promiseText } from "../ir/promises.ts";
+import type { Promised } from "../ir/promises.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { placeText } from "../happens-before/access.ts";
@@ -45,7 +47,26 @@ export function falseText(flags: ArrayLike<number>, shape: readonly number[]): s
   return `false for ${count} of ${flags.length} elements, at ${named.join(", ")}${more}`;
 }
 
-/** The report of a failed assertion. */
+/** A promise about an integer that does not hold. */
+export function promiseReport(
+  promised: Promised,
+  location: Location,
+  found: string,
+): DiagnosticDetails {
+  return brokenPromise(promiseText(promised), location, found);
+}
+
+/** The same of a promise in words. */
+export function brokenPromise(text: string, location: Location, found: string): DiagnosticDetails {
+  return {
+    code: "TW3026",
+    message: `a number is said to be ${text}, and is not`,
+    location,
+    expected: text,
+    found,
+  };
+}
+
 /** A loop whose step leads nowhere. */
 export function stepReport(
   step: number | bigint,
@@ -61,6 +82,7 @@ export function stepReport(
   };
 }
 
+/** The report of a failed assertion. */
 export function assertionReport(
   message: string,
   location: Location,

@@ -1,5 +1,19 @@
 /** What kernels are given: lists of arrays, promises about numbers, choices by target. */
-import { block, dim, f32, i32, kernel, open, slice, tensor, tensors } from "tilewright";
+import {
+  assumeBelow,
+  assumeBetween,
+  assumeMultipleOf,
+  block,
+  dim,
+  f32,
+  i32,
+  kernel,
+  open,
+  slice,
+  tensor,
+  tensors,
+} from "tilewright";
+import type { DeviceName, KernelDefinition, Scalar } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { Feature } from "./feature.ts";
 
@@ -116,4 +130,68 @@ const lists: Feature = {
   ],
 };
 
-export const argumentFeatures: readonly Feature[] = [lists];
+/** Sums of 64 numbers from where memory says. */
+const sumsFrom = (promise: (start: Scalar<"i32">) => Scalar<"i32">): KernelDefinition =>
+  kernel(
+    {
+      name: "sums_from",
+      grid: { i: 3 },
+      inputs: { x: tensor(f32, [n]), starts: tensor(i32, [3]) },
+      outputs: { out: tensor(f32, [3]) },
+    },
+    ({ i, x, starts, out }) => {
+      const start = promise(starts.at(i).loadScalar());
+      out.at(i).store(x.at(slice(start, 64)).load().sum());
+    },
+  );
+
+async function runWith(starts: readonly number[], device: DeviceName): Promise<void> {
+  const opened = await open(device, { onFindings: () => undefined });
+  try {
+    const promised = sumsFrom((start) => assumeMultipleOf(start, 16));
+    const x = fromNumbers(f32, [256], elements(256, 0));
+    await opened.run(promised, { x, starts: fromNumbers(i32, [3], starts) });
+  } finally {
+    opened.dispose();
+  }
+}
+
+const promises: Feature = {
+  name: "Promises about integers",
+  written: ["assumeBelow(assumeBetween(assumeMultipleOf(read, 64), 0, 2 ** 20), n)"],
+  page: "language.md#promises",
+  cases: () => {
+    const starts = [192, 0, 64];
+    const given = elements(256, 0);
+    const inputs = {
+      x: fromNumbers(f32, [256], given),
+      starts: fromNumbers(i32, [3], starts),
+    };
+    const out = starts.map((start) =>
+      given.slice(start, start + 64).reduce((sum, value) => sum + value, 0),
+    );
+    return [
+      {
+        name: "a divisor",
+        kernel: () => sumsFrom((start) => assumeMultipleOf(start, 64)),
+        inputs,
+        expected: { out },
+      },
+      {
+        name: "bounds",
+        kernel: () => sumsFrom((start) => assumeBelow(assumeBetween(start, 0, 192), n.sub(63))),
+        inputs,
+        expected: { out },
+        targets: ["sm_80", "sm_90a"],
+      },
+    ];
+  },
+  refused: [
+    { code: "TW2106", by: () => sumsFrom((start) => assumeBetween(start, 4, 3)) },
+    { code: "TW1008", by: () => sumsFrom((start) => assumeMultipleOf(start, 0)) },
+    { code: "TW3026", by: () => runWith([0, 8, 16], "simulator") },
+    { code: "TW3026", by: () => runWith([0, 8, 16], "emulator") },
+  ],
+};
+
+export const argumentFeatures: readonly Feature[] = [lists, promises];

@@ -144,10 +144,13 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
     yield
   }
   %32 = barrier_test %5, %9 index(%8) : bool
-  %33 = select_ref %9 refs(%0) {name = "as"} : ref<gmem, bf16, [256, 64]>
   delay %9
   %33 = semaphore_read %7 indices(%8, %8) {scope = block} : i32
   %34 = linear_index %8, %9 {extents = [2, 3], strides = [3, 1]} : i32
+  %35 = select_ref %9 refs(%0) {name = "as"} : ref<gmem, bf16, [256, 64]>
+  %36 = assume %9 {multipleOf = 16} : i32
+  %37 = assume %36 {least = 0n, greatest = 64n} : i32
+  %38 = assume %37 {below = 12} : i32
   yield
 }
 

@@ -374,6 +374,9 @@ const rules: OpRules<[Checker], void> = {
   compare: (op, checker) => {
     pointwise(op, [op.operands.left, op.operands.right], checker);
   },
+  assume: (op, checker) => {
+    pointwise(op, [op.operands.source], checker);
+  },
   fma: (op, checker) => {
     pointwise(op, [op.operands.a, op.operands.b, op.operands.c], checker);
   },

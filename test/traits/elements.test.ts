@@ -5,10 +5,12 @@
 import { expect, test } from "vitest";
 import {
   tensor,
+  assumeBetween,
   bool,
   f32,
   fromNumbers,
   full,
+  i32,
   inlinePtx,
   kernel,
   toNumbers,
@@ -27,6 +29,7 @@ const made: { readonly [K in OpKind]?: Made } = {
   classify: (x) => x.log().isFinite(),
   binary: (x, y) => x.sub(y),
   compare: (x, y) => x.lt(y),
+  assume: (x) => assumeBetween(x.cast(i32), -(2n ** 31n), 2n ** 31n),
   fma: (x, y) => x.fma(y, x),
   select: (x, y) => x.lt(y).select(x, y),
   cast: (x) => x.cast(bool),

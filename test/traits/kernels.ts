@@ -13,6 +13,7 @@ import { bf16, f32, i32, u32 } from "../../src/formats/dtype.ts";
 import type { OpKind } from "../../src/ir/ops.ts";
 import {
   accumulator,
+  assumeBetween,
   tensor,
   tensors,
   barrier,
@@ -85,7 +86,7 @@ export const quiet: { readonly [name: string]: Group } = {
   values: {
     kinds: [
       ...(["constant", "cluster_rank", "iota", "unary"] as const),
-      ...(["classify", "binary", "compare", "fma", "select", "cast", "bitcast"] as const),
+      ...(["assume", "classify", "binary", "compare", "fma", "select", "cast", "bitcast"] as const),
       "inline_ptx",
     ],
     body({ tile, index, keep }) {
@@ -100,7 +101,11 @@ export const quiet: { readonly [name: string]: Group } = {
         meaning: (from) => [from.neg()],
       });
       keep.push(negated);
-      keep.push(index.add(clusterRank("i")).cast(f32));
+      keep.push(
+        assumeBetween(index, -(2 ** 31), 2 ** 31)
+          .add(clusterRank("i"))
+          .cast(f32),
+      );
     },
   },
   tiles: {

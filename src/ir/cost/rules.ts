@@ -103,6 +103,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   classify: ({ operands }) => floatFlops(operands.source, elements(operands.source)),
   binary: ({ operands, attributes }) => functionCost(attributes.fn, operands.left),
   compare: ({ operands }) => floatFlops(operands.left, elements(operands.left)),
+  assume: free,
   fma: ({ operands }) => flops(2 * elements(operands.a)),
   select: free,
   cast: free,

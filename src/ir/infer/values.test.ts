@@ -44,6 +44,20 @@ const valueMistakes: readonly Mistake[] = [
     found: "barrier<1, arrivals=1>",
   },
   {
+    name: "a promise about floats",
+    code: "TW2106",
+    make: () => infer("assume", { source: row }, { multipleOf: 4 }),
+    message: "assumeMultipleOf promises something of f32",
+    expected: "an integer format",
+  },
+  {
+    name: "a promise that no number keeps",
+    code: "TW2106",
+    make: () => infer("assume", { source: scalar(i32) }, { least: 8, greatest: 4 }),
+    message: "assumeBetween promises what no number is",
+    found: "a number from 8 to 4",
+  },
+  {
     name: "addition of two formats",
     code: "TW2003",
     make: () => infer("binary", { left: row, right: tile(bf16, 64) }, { fn: "add" }),

@@ -23,12 +23,14 @@ import { bool, f16, i32, isFloat, isInteger, isWide } from "../../formats/dtype.
 import type { DType } from "../../formats/dtype.ts";
 import { opName } from "../op-names.ts";
 import type { valueOps } from "../ops/values.ts";
+import { promiseText } from "../promises.ts";
 import type { Literal } from "../schema.ts";
 import { dataShape, dataType, scalarType } from "../types.ts";
 import type { Type } from "../types.ts";
 import {
   dataOperand,
   fail,
+  isPositiveInteger,
   listText,
   requireAxis,
   requireBool,
@@ -248,6 +250,25 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     requireFunction(draft, a.dtype, acceptsFused);
     requireManner(draft, a.dtype);
     return [a];
+  },
+
+  assume(draft, context) {
+    const source = dataOperand(draft, "the operand", draft.operands.source);
+    const { multipleOf = 1, least, greatest, below } = draft.attributes;
+    if (!isInteger(source.dtype))
+      fail(draft, "TW2106", `${opName(draft)} promises something of ${source.dtype.name}`, {
+        expected: "an integer format",
+        found: source.dtype.name,
+      });
+    if (below !== undefined) requireDimensions(draft, below, context);
+    const isEmpty = least !== undefined && greatest !== undefined && least > greatest;
+    if (!isPositiveInteger(multipleOf) || isEmpty)
+      fail(draft, "TW2106", `${opName(draft)} promises what no number is`, {
+        expected:
+          "a multiple of a positive number, or bounds of which the second is not below the first",
+        found: promiseText(draft.attributes),
+      });
+    return [source];
   },
 
   select(draft) {

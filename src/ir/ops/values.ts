@@ -99,6 +99,14 @@ export const valueOps = defineOps({
     regions: {},
     traits: computesEach,
   },
+  assume: {
+    summary:
+      "The same integers, of which the program promises that they are multiples of a number, not below `least` nor above `greatest`, or below a size.",
+    operands: { source: "one" },
+    attributes: { multipleOf: "integer?", least: "literal?", greatest: "literal?", below: "size?" },
+    regions: {},
+    traits: { ...computesEach, may: "drop" },
+  },
   select: {
     summary: "Chooses between two values by a bool, element by element.",
     operands: { condition: "one", ifTrue: "one", ifFalse: "one" },

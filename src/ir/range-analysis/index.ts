@@ -16,6 +16,7 @@ import { onlyComputes, repeats } from "../traits.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
 import { isData } from "../types.ts";
 import { makesAlike, sameValues } from "./alike.ts";
+import { assumed } from "../promises.ts";
 import { binaryFact, unaryFact } from "./arithmetic.ts";
 import { carriedBy, carriedInto, covers, guesses, refined } from "./carried.ts";
 import type { Carried } from "./carried.ts";
@@ -354,6 +355,7 @@ const rules: OpRules<[Request], Fact> = {
     binaryFact(attributes.fn, facts.of(operands.left), facts.of(operands.right), range),
   compare: anything,
   fma: anything,
+  assume: ({ operands, attributes }, { facts }) => assumed(facts.of(operands.source), attributes),
   select: ({ operands }, { facts, range }) => {
     const condition = facts.definitions.get(operands.condition);
     const constant = (value: Value): bigint | undefined => constantOf(facts.of(value));

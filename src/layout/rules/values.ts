@@ -124,6 +124,9 @@ export const valueRules: Rules<typeof valueOps> = {
   compare: (op, context) => {
     pointwise(op, [op.operands.left, op.operands.right], context);
   },
+  assume: (op, context) => {
+    pointwise(op, [op.operands.source], context);
+  },
   fma: (op, context) => {
     pointwise(op, [op.operands.a, op.operands.b, op.operands.c], context);
   },

@@ -203,6 +203,9 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   compare: (op) => {
     pointwise(op, [op.operands.left, op.operands.right]);
   },
+  assume: (op) => {
+    pointwise(op, [op.operands.source]);
+  },
   fma: (op) => {
     pointwise(op, [op.operands.a, op.operands.b, op.operands.c]);
   },

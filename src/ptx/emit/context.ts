@@ -47,6 +47,11 @@ export interface Scope {
 /** Emits the ops of a region; what it yields is left to the caller. */
 export type RegionEmitter = (region: Region, context: EmitContext) => void;
 
+export interface EmissionOptions {
+  /** Whether what the program promises of numbers is tested, as the emulator does. */
+  readonly checkPromises?: boolean;
+}
+
 export class EmitContext {
   readonly kernel: Kernel;
   readonly target: Target;
@@ -77,6 +82,8 @@ export class EmitContext {
   scope: Scope;
   /** Windows that are known to be inside where the next instruction stands. */
   asked = new AskedBounds();
+  /** Whether it tests promises instead of relying on them alone. */
+  readonly checksPromises: boolean;
   readonly #emitRegion: RegionEmitter;
   readonly #uses: ReadonlyMap<Value, number>;
   readonly #values = new Map<Value, EmittedValue>();
@@ -85,9 +92,14 @@ export class EmitContext {
   /** The op that used scratch last, so that it is not used again while lanes read it. */
   lastScratchUser: AnyOp | undefined;
 
-  constructor(kernel: Kernel, emitRegion: RegionEmitter) {
+  constructor(
+    kernel: Kernel,
+    emitRegion: RegionEmitter,
+    { checkPromises = false }: EmissionOptions = {},
+  ) {
     if (kernel.placed === undefined) throw new Error(`${kernel.name} has not been placed`);
     this.kernel = kernel;
+    this.checksPromises = checkPromises;
     this.target = kernel.placed.target;
     this.windows = windowsOf(kernel);
     this.numbers = new Numbers(this.code, kernel.warps);

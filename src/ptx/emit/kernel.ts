@@ -18,6 +18,7 @@ import { wideProducts } from "../mul-wide.ts";
 import { renewFactors } from "../wgmma-register-operands/renew.ts";
 import { ptxVersion } from "../version.ts";
 import { EmitContext } from "./context.ts";
+import type { EmissionOptions } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import { globalParameter } from "./memory/global.ts";
 import { requireInside } from "./memory/bounds-traps.ts";
@@ -27,8 +28,8 @@ import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
 
 /** Emits a placed kernel. */
-export function emitKernel(kernel: Kernel): Executable {
-  const context = new EmitContext(kernel, emitRegion);
+export function emitKernel(kernel: Kernel, options: EmissionOptions = {}): Executable {
+  const context = new EmitContext(kernel, emitRegion, options);
   for (const parameter of kernel.parameters) defineParameter(context, parameter);
   context.region(kernel.body);
   context.code.emit("ret");

@@ -7,6 +7,10 @@ import {
   selectElements,
   unaryElements,
 } from "../../formats/arithmetic/index.ts";
+import { placeText } from "../../happens-before/access.ts";
+import { coordinatesOf } from "../../formats/shape.ts";
+import { keepsPromise } from "../../ir/promises.ts";
+import { promiseReport } from "../print-messages.ts";
 import { convertElements } from "../../formats/convert.ts";
 import { allocateElements, i32 } from "../../formats/dtype.ts";
 import type { DType, Elements } from "../../formats/dtype.ts";
@@ -53,6 +57,29 @@ function constant(op: Op<"constant">, code: Assembler): void {
   const elements = allocateElements(dtype, product(shape));
   fillElements(elements, toScalar(one));
   emitKnown(code, op, elements);
+}
+
+function assume(op: Op<"assume">, code: Assembler): void {
+  const { source } = op.operands;
+  const { below } = op.attributes;
+  const [slot, target] = [code.slot(source), code.result(op)];
+  const size = below === undefined ? undefined : code.size(below);
+  const isTile = source.type.kind === "tile";
+  const shape = isTile ? source.type.shape : [];
+  code.emit(op, (agent) => {
+    const elements: ArrayLike<number | bigint> = isTile
+      ? elementsAt(agent, slot)
+      : [scalarAt(agent, slot)];
+    for (let element = 0; element < elements.length; element++) {
+      const number = elements[element] ?? 0;
+      if (keepsPromise(number, op.attributes, size)) continue;
+      const at = isTile ? ` at [${coordinatesOf(element, shape).join(", ")}]` : "";
+      const found = `${number}${at} in ${placeText(agent.place())}`;
+      return agent.machine.findings.stop(promiseReport(op.attributes, op.location, found), op);
+    }
+    agent.slots[target] = agent.slots[slot];
+    return "proceed";
+  });
 }
 
 /** Counts along the axis, wrapped or rounded as a conversion from i32 does. */
@@ -220,6 +247,8 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
 
   binary,
   compare,
+
+  assume,
 
   fma(op, code) {
     const { a, b, c } = op.operands;

@@ -171,4 +171,11 @@ export const simulatorCodes = registerCodes({
     example: "scratch: { told: semaphore([4], { restored: true }) }, … told.at(i).signal()",
     remedy: "wait for every signal with { decrement: true }, or leave out restored",
   },
+  TW3026: {
+    title: "a promise that does not hold",
+    cause:
+      "A number is not what `assumeMultipleOf`, `assumeBetween` or `assumeBelow` promises of it. Compiled kernels rely on promises without testing them, so that a GPU may read and write anywhere then.",
+    example: "assumeMultipleOf(starts.at(group).loadScalar(), 16)  // it is 8",
+    remedy: "promise what holds of every number, or leave the promise out",
+  },
 });

@@ -5,6 +5,7 @@ import { bf16, f32, i32, u32 } from "tilewright";
 import { fromKernel, zeros } from "tilewright/arrays";
 import { Emulator } from "tilewright/emulator";
 import { checkKernel, checkMeaning, compareWithReference } from "tilewright/testing";
+import { argumentCalls } from "./argument-calls.ts";
 import { arrayCalls } from "./array-calls.ts";
 import { given, host, member, method, traced, untyped } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
@@ -157,12 +158,6 @@ const specification: readonly BadCall[] = [
     dtype,
     parameter(() => [8], "list", "numbers"),
     options(),
-  ),
-  host(
-    "tensors",
-    parameter(() => 2),
-    dtype,
-    parameter(() => [8], "list", "numbers"),
   ),
   host("scalar", dtype),
   host("smem", dtype, memoryShape),
@@ -568,6 +563,7 @@ export const calls: readonly BadCall[] = [
   ...fileCalls,
   ...graphCalls,
   ...arrayCalls,
+  ...argumentCalls,
   ...kernelCalls,
 ];
 

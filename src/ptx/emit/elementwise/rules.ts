@@ -31,6 +31,7 @@ import { wrapInteger } from "./integers.ts";
 import type { Division } from "./integers.ts";
 import { isHalf } from "./half-precision.ts";
 import { halvesCast, placedHalves, scaledHalves } from "./packed-conversions.ts";
+import { checkPromise } from "./promises.ts";
 import { seldomProducts } from "./multiply-unless-one.ts";
 import { castFactors, placedCasts } from "./scaled-casts.ts";
 import { addedHalf } from "./to-f32.ts";
@@ -260,6 +261,14 @@ export const valueRules: EmitRules<ElementwiseOps> = {
           compareWord(context, predicate, dtype, first, second, used),
         ),
     });
+  },
+
+  assume(op, context) {
+    pointwise(context, op, [op.operands.source], {
+      element: (element) => element,
+      words: (tile) => tile.words,
+    });
+    if (context.checksPromises) checkPromise(op, context);
   },
 
   fma(op, context) {

@@ -127,4 +127,11 @@ export const valueCodes = registerCodes({
     example: 'x.cast(f8e4m3fn, { rounding: "up" })',
     remedy: "leave the option out, or convert in two steps",
   },
+  TW2106: {
+    title: "impossible promise",
+    cause:
+      "Promises are about integers: of which number they are a multiple, between which two they lie, below which size they are. They must leave a number that keeps them.",
+    example: "assumeBetween(count, 8, 4)",
+    remedy: "promise what some integer keeps",
+  },
 });

@@ -1,0 +1,30 @@
+/** Calls about what kernels are given: lists of arrays, promises about numbers. */
+import { f32, i32, iota } from "tilewright";
+import { given, host, traced } from "./bad-call.ts";
+import type { BadCall } from "./bad-call.ts";
+import { parameter } from "./junk.ts";
+
+export const argumentCalls: readonly BadCall[] = [
+  host(
+    "tensors",
+    parameter(() => 2),
+    parameter(() => f32),
+    parameter(() => [8], "list", "numbers"),
+  ),
+  traced(
+    "assumeMultipleOf",
+    parameter(given(({ tile: each }) => iota(i32, each.shape, { axis: 0 }))),
+    parameter(() => 8),
+  ),
+  traced(
+    "assumeBetween",
+    parameter(given(({ tile: each }) => iota(i32, each.shape, { axis: 0 }))),
+    parameter(() => 0, "zero", "negative", "bigint"),
+    parameter(() => 64, "zero", "huge", "bigint"),
+  ),
+  traced(
+    "assumeBelow",
+    parameter(given(({ tile: each }) => iota(i32, each.shape, { axis: 0 }))),
+    parameter(() => 64, "zero", "negative", "huge"),
+  ),
+];
