@@ -12,6 +12,7 @@ import type { InferContext } from "./infer/index.ts";
 import { noSlots, nothing, opOf, regionOf } from "./make-op.ts";
 import type { AnyOp, Region, Value } from "./node.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
+import { operandValues, regionList } from "./traverse.ts";
 import type { Type } from "./types.ts";
 
 interface OpenRegion {
@@ -57,6 +58,24 @@ export class Builder {
   /** The ops of the innermost open region from a position on. */
   opsSince(position: number): readonly AnyOp[] {
     return this.#open.at(-1)?.ops.slice(position) ?? [];
+  }
+
+  /** Whether the value is computed from the result of such an op, as far as regions that are open show. */
+  dependsOn(value: Value, kind: OpKind): boolean {
+    const makers = new Map<Value, AnyOp>();
+    for (const { ops } of this.#open)
+      for (const op of ops) for (const result of op.results) makers.set(result, op);
+    const seen = new Set<AnyOp>();
+    const reaches = (op: AnyOp | undefined): boolean => {
+      if (op === undefined || seen.has(op)) return false;
+      seen.add(op);
+      return (
+        op.kind === kind ||
+        operandValues(op).some((operand) => reaches(makers.get(operand))) ||
+        regionList(op).some(({ ops }) => ops.some(reaches))
+      );
+    };
+    return reaches(makers.get(value));
   }
 
   value<T extends Type>(type: T): Value<T> {

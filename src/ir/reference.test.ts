@@ -12,7 +12,7 @@ describe("the reference of operations", () => {
 
   test("names operands, attributes, regions and traits", () => {
     expect(text).toContain(
-      "| `lower`, `upper`, `step`, `initial…` | `depth?`: integer | `body` | hands on `initial`; runs: repeat; rolled; may: as its regions |",
+      "| `lower`, `upper`, `step`, `initial…` | `depth?`: integer; `breaks?`: flag | `body` | hands on `initial`; runs: repeat; rolled; may: as its regions |",
     );
     expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | scratch; may: anything |");
     expect(text).toContain(

@@ -1,7 +1,7 @@
 /** Walking over ops without knowing their kinds, in the order the op table declares operands and regions. */
 import { changedOp, noSlots, nothing } from "./make-op.ts";
 import type { RefType } from "./types.ts";
-import type { AnyOp, Region, Value } from "./node.ts";
+import type { AnyOp, Op, Region, Value } from "./node.ts";
 import { opKinds, opTable } from "./ops.ts";
 import type { OpKind } from "./ops.ts";
 import { onceForEach } from "../support/memo.ts";
@@ -125,6 +125,11 @@ export function yieldedValues(region: Region): readonly Value[] {
   const last = region.ops.at(-1);
   if (last?.kind !== "yield") throw new Error("a region ends with yield");
   return last.operands.values;
+}
+
+/** Whether the loop ends behind its round, of one that may break. */
+export function breakFlag({ attributes, regions }: Op<"loop"> | Op<"while">): Value | undefined {
+  return attributes.breaks === true ? yieldedValues(regions.body).at(-1) : undefined;
 }
 
 /** The type of a window. */

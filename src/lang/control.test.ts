@@ -12,6 +12,7 @@ import {
   dim,
   kernel,
   loop,
+  returnIf,
   scalar,
   scoped,
   smem,
@@ -23,7 +24,7 @@ import {
   whileLoop,
   zeros,
 } from "./index.ts";
-import type { Scalar, Tile } from "./index.ts";
+import type { LoopControl, Scalar, Tile } from "./index.ts";
 
 const flow: readonly Mistake[] = [
   {
@@ -90,6 +91,72 @@ const flow: readonly Mistake[] = [
         end.wait();
         sum.wait(); // <- here
       }),
+  },
+  {
+    name: "break after the loop",
+    code: "TW1041",
+    make: () =>
+      trace(({ i }) => {
+        const kept: LoopControl[] = [];
+        loop(4, (_, control) => void kept.push(control));
+        const [control] = kept;
+        control?.breakIf(i.eq(1)); // <- here
+      }),
+    found: "one after its end",
+    remedy: "call breakIf while the body runs",
+  },
+  {
+    name: "continue of a loop around this one",
+    code: "TW1041",
+    make: () =>
+      trace(({ i }) => {
+        loop(4, (_, { continueIf }) => {
+          whileLoop(
+            i,
+            (j) => j.lt(4),
+            (j) => {
+              continueIf(j.eq(i)); // <- here
+              return j.add(1);
+            },
+          );
+        });
+      }),
+    message: "continueIf stands outside of the body of loop",
+    found: "one in the body of whileLoop within it",
+  },
+  {
+    name: "carry that a break forgets",
+    code: "TW1012",
+    make: () =>
+      trace(({ i, row }) => {
+        loop({ to: 4, carry: { row } }, (k, { row: tile }, { breakIf }) => {
+          breakIf(k.eq(i), wrong(undefined)); // <- here
+          return { row: tile };
+        });
+      }),
+    message: "carry.row: tile<f32, [64]> became nothing",
+  },
+  {
+    name: "break decided while tracing",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        loop(4, (_, { breakIf }) => {
+          const isLast: boolean = true;
+          breakIf(wrong(isLast)); // <- here
+        });
+      }),
+    message: "the condition of breakIf must be a bool scalar",
+    remedy: "decide it while tracing, with JavaScript's own if",
+  },
+  {
+    name: "return of some threads",
+    code: "TW1042",
+    make: () =>
+      kernel({ name: "k", threads: ["one", "two"] }, () => {
+        returnIf(threadIndex().add(1).eq(2)); // <- here
+      }),
+    message: "returnIf asks which program thread it is",
   },
   {
     name: "carry of another shape",
@@ -409,6 +476,64 @@ describe("regions", () => {
       %7 = binary %1, %6 {fn = add} : tile<f32, [4]>
       yield"
     `);
+  });
+
+  test("early ends are branches around what stands behind them", () => {
+    const definition = trace(({ i, shared }) => {
+      loop(4, (k, { breakIf, continueIf }) => {
+        continueIf(k.eq(i));
+        shared.at(k, 0).store(1);
+        breakIf(k.gt(i));
+        shared.at(k, 1).store(2);
+      });
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = block_index {axis = "i"} : i32
+      %2 = alloc {space = smem, dtype = f32, shape = [8, 64], name = "shared"} : ref<smem, f32, [8, 64]>
+      %3 = constant {value = 0, dtype = f32, shape = [64]} : tile<f32, [64]>
+      %4 = constant {value = 0, dtype = f32, shape = [8, 64]} : tile<f32, [8, 64]>
+      %5 = constant {value = 0, dtype = i32, shape = []} : i32
+      %6 = constant {value = 4, dtype = i32, shape = []} : i32
+      %7 = constant {value = 1, dtype = i32, shape = []} : i32
+      loop %5, %6, %7 {breaks = true} body(%8: i32) {
+        %9 = compare %8, %1 {predicate = eq} : bool
+        %10 = if %9 then {
+          %11 = constant {value = false, dtype = bool, shape = []} : bool
+          yield %11
+        } otherwise {
+          %12 = slice_ref %2 offsets(%8, %5) {sizes = [1, 1], dropped = [0, 1]} : ref<smem, f32, []>
+          %13 = constant {value = 1, dtype = f32, shape = []} : f32
+          store %12, %13
+          %14 = compare %8, %1 {predicate = gt} : bool
+          %15 = if %14 then {
+            %16 = constant {value = true, dtype = bool, shape = []} : bool
+            yield %16
+          } otherwise {
+            %17 = slice_ref %2 offsets(%8, %7) {sizes = [1, 1], dropped = [0, 1]} : ref<smem, f32, []>
+            %18 = constant {value = 2, dtype = f32, shape = []} : f32
+            store %17, %18
+            %19 = constant {value = false, dtype = bool, shape = []} : bool
+            yield %19
+          } : bool
+          yield %15
+        } : bool
+        yield %10
+      }
+      yield"
+    `);
+  });
+
+  test("a body that fails behind an early end leaves the kernel as it was", () => {
+    const definition = trace(() => {
+      const fails = (): void => {
+        loop(4, (k, { breakIf }) => {
+          breakIf(k.eq(2));
+          throw new RangeError("of the body");
+        });
+      };
+      expect(fails).toThrow("of the body");
+    });
+    expect(bodyText(definition)).not.toContain("if");
   });
 
   test("threads and warps", () => {

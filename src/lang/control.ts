@@ -8,6 +8,7 @@
 import { bool, i32 } from "../formats/dtype.ts";
 import type { Region, Value } from "../ir/node.ts";
 import { scalarType } from "../ir/types.ts";
+import type { Type } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -19,6 +20,7 @@ import type { ScopedSpec } from "./arguments.ts";
 import { indexValue, isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { Scalar } from "./elementwise.ts";
+import { EarlyExits } from "./early-exits.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { activeTrace, originOf, otherKernelText } from "./trace.ts";
 import type { Trace } from "./trace.ts";
@@ -44,19 +46,35 @@ export interface CarryingLoop<C> extends LoopBounds {
   readonly carry: C;
 }
 
-/** Repeats `body` in the kernel, and gives what the last iteration hands on. */
+/** Ends of a round before its last line, of a loop that carries nothing; to be called in the loop's body itself. */
+export interface LoopControl {
+  /** Ends the loop here where the condition is true. */
+  readonly breakIf: (condition: Scalar<"bool">) => void;
+  /** Goes on with the next round here where the condition is true. */
+  readonly continueIf: (condition: Scalar<"bool">) => void;
+}
+
+/** Ends of a round before its last line, of a loop with a carry; to be called in the loop's body itself. */
+export interface CarryingLoopControl<C> {
+  /** Ends the loop here where the condition is true; the loop then gives `carry`. */
+  readonly breakIf: (condition: Scalar<"bool">, carry: C) => void;
+  /** Goes on with the next round here where the condition is true, which is given `carry`. */
+  readonly continueIf: (condition: Scalar<"bool">, carry: C) => void;
+}
+
+/** Repeats `body` in the kernel, and gives what the last iteration hands on; `control` ends a round or the loop early. */
 export function loop(
   options: Index | (LoopBounds & { readonly carry?: never }),
-  body: (index: Scalar<"i32">) => void,
+  body: (index: Scalar<"i32">, control: LoopControl) => void,
 ): void;
 // The last one is what TypeScript explains where neither fits, and the body of a loop with a carry is where mistakes are.
 export function loop<const C extends Tree>(
   options: CarryingLoop<C>,
-  body: (index: Scalar<"i32">, carry: C) => NoInfer<C>,
+  body: (index: Scalar<"i32">, carry: C, control: CarryingLoopControl<NoInfer<C>>) => NoInfer<C>,
 ): C;
 export function loop(
   options: Index | (LoopBounds & { readonly carry?: unknown }),
-  body: (index: Scalar<"i32">, carry: unknown) => unknown,
+  body: (...parameters: never[]) => unknown,
 ): unknown {
   const location = captureLocation();
   const trace = activeTrace("loop", location);
@@ -77,15 +95,27 @@ export function loop(
   const stride = indexValue("the step of a loop", step, location);
   const initial = flattenTree("carry", carry, location);
   const types = [scalarType(i32), ...valuesOf(initial).map(({ type }) => type)];
-  const region = trace.region("the body of loop", types, location, ([index, ...values]) => {
-    if (index === undefined) throw new Error("a loop has no index");
-    const counter = new Scalar<"i32">(originOf(index, location));
-    const carried = carry === undefined ? undefined : rebuildTree(initial.shape, values, location);
-    const next = callBody("the body of loop", location, body, counter, carried);
-    return carry === undefined ? [] : nextCarry(initial, next, location);
-  });
+  const label = "the body of loop";
+  const { region, breaks } = loopBody(
+    trace,
+    { label, types, initial, location },
+    (values, control) => {
+      const [index, ...carried] = values;
+      if (index === undefined) throw new Error("a loop has no index");
+      const counter = new Scalar<"i32">(originOf(index, location));
+      // The overloads say what the body takes: a carry only where there is one.
+      const run = body as (...parameters: readonly unknown[]) => unknown;
+      if (carry !== undefined) {
+        const tree = rebuildTree(initial.shape, carried, location);
+        return callBody(label, location, run, counter, tree, control);
+      }
+      callBody(label, location, run, counter, control);
+      return undefined;
+    },
+  );
   const operands = { lower, upper, step: stride, initial: valuesOf(initial) };
-  const results = trace.add("loop", operands, { depth }, { body: region }, location);
+  const attributes = { depth, ...breaks };
+  const results = trace.add("loop", operands, attributes, { body: region }, location);
   return carry === undefined ? undefined : rebuildTree(initial.shape, results, location);
 }
 
@@ -112,6 +142,50 @@ function loopBounds(
   );
 }
 
+/** The body of a loop as a region, and whether the loop may break in it. */
+function loopBody(
+  trace: Trace,
+  {
+    label,
+    types,
+    initial,
+    location,
+  }: {
+    readonly label: string;
+    readonly types: readonly Type[];
+    readonly initial: FlatTree;
+    readonly location: Location;
+  },
+  run: (values: readonly Value[], control: CarryingLoopControl<unknown>) => unknown,
+): { readonly region: Region; readonly breaks: { readonly breaks?: true } } {
+  const ends = { breaks: false };
+  const region = trace.region(label, types, location, (values) => {
+    const exits = new EarlyExits(trace, label);
+    const next = run(values, loopControl(exits, initial));
+    const last = nextCarry(initial, next, location);
+    ends.breaks = exits.breaks;
+    return exits.finish(last);
+  });
+  return { region, breaks: ends.breaks ? { breaks: true } : {} };
+}
+
+/** What a body is given to end a round or its loop early. */
+function loopControl(exits: EarlyExits, initial: FlatTree): CarryingLoopControl<unknown> {
+  const exit =
+    (name: "breakIf" | "continueIf", breaks: boolean) =>
+    (condition: unknown, carry: unknown): void => {
+      const location = captureLocation();
+      exits.requireOwn(
+        name,
+        "call it in the body of the loop, with a condition that says all: a.and(b); of a loop around another, hand on a bool",
+        location,
+      );
+      const value = conditionValue(`the condition of ${name}`, condition, location);
+      exits.add(name, value, { breaks, location }, () => nextCarry(initial, carry, location));
+    };
+  return { breakIf: exit("breakIf", true), continueIf: exit("continueIf", false) };
+}
+
 /** What the body hands on has the form of what it was given. */
 function nextCarry(initial: FlatTree, next: unknown, location: Location): readonly Value[] {
   const change = (path: string, before: string, after: string): string =>
@@ -119,16 +193,16 @@ function nextCarry(initial: FlatTree, next: unknown, location: Location): readon
   return matchTree(initial, flattenTree("carry", next, location), change, location);
 }
 
-/** Repeats `body` while `condition` of the carried values is true; gives the last ones. */
+/** Repeats `body` while `condition` of the carried values is true; gives the last ones. `control` ends a round or the loop early. */
 export function whileLoop<const C extends Tree>(
   carry: C,
   condition: (carry: C) => Scalar<"bool">,
-  body: (carry: C) => NoInfer<C>,
+  body: (carry: C, control: CarryingLoopControl<NoInfer<C>>) => NoInfer<C>,
 ): C;
 export function whileLoop(
   carry: unknown,
   condition: (carry: unknown) => Scalar<"bool">,
-  body: (carry: unknown) => unknown,
+  body: (carry: unknown, control: CarryingLoopControl<unknown>) => unknown,
 ): unknown {
   const location = captureLocation();
   const trace = activeTrace("whileLoop", location);
@@ -139,13 +213,18 @@ export function whileLoop(
     const result = callBody("the condition of whileLoop", location, condition, carried);
     return [conditionValue("the condition of whileLoop", result, location)];
   });
-  const region = trace.region("the body of whileLoop", types, location, (values) => {
-    const carried = rebuildTree(initial.shape, values, location);
-    const next = callBody("the body of whileLoop", location, body, carried);
-    return nextCarry(initial, next, location);
-  });
+  const label = "the body of whileLoop";
+  const { region, breaks } = loopBody(
+    trace,
+    { label, types, initial, location },
+    (values, control) => {
+      const carried = rebuildTree(initial.shape, values, location);
+      return callBody(label, location, body, carried, control);
+    },
+  );
+  const operands = { initial: valuesOf(initial) };
   const regions = { condition: test, body: region };
-  const results = trace.add("while", { initial: valuesOf(initial) }, {}, regions, location);
+  const results = trace.add("while", operands, breaks, regions, location);
   return rebuildTree(initial.shape, results, location);
 }
 
@@ -252,6 +331,29 @@ export function switchCase(index: Index, cases: readonly (() => unknown)[]): unk
  * Allocates shared memory and barriers for as long as `body` runs; gives what it returns. Semaphores are shared by the grid: 0 at launch, and
  * when the scope is entered again what they were when it was left.
  */
+/** Ends the kernel here, for the block, where the condition is true; to be called in the kernel's body itself. */
+export function returnIf(condition: Scalar<"bool">): void {
+  const location = captureLocation();
+  const trace = activeTrace("returnIf", location);
+  const exits = EarlyExits.inKernel(trace);
+  exits.requireOwn(
+    "returnIf",
+    "call it in the kernel's body, or put the code behind it in when; a loop ends by breakIf",
+    location,
+  );
+  const value = conditionValue("the condition of returnIf", condition, location);
+  if (trace.dependsOnThread(value))
+    throw new TilewrightError({
+      code: "TW1042",
+      message: "returnIf asks which program thread it is",
+      location,
+      expected: "a condition that is the same for all program threads of a block",
+      found: "one computed from threadIndex()",
+    });
+  exits.add("returnIf", value, { breaks: false, location }, () => []);
+}
+
+/** Allocates shared memory and barriers for as long as `body` runs; gives what it returns. */
 export function scoped<
   const S extends { readonly [name: string]: ScopedSpec },
   const R extends Tree,

@@ -49,8 +49,8 @@ export {
   wgmma,
 } from "./async.ts";
 export type { CopyOptions, ProductOptions } from "./async.ts";
-export { loop, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
-export type { CarryingLoop, LoopBounds } from "./control.ts";
+export { loop, returnIf, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
+export type { CarryingLoop, CarryingLoopControl, LoopBounds, LoopControl } from "./control.ts";
 export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";
 export { splitTerms, splitTile, finiteCorrections } from "./split-precision.ts";
 export type { SplitPrecision } from "./split-precision.ts";

@@ -24,6 +24,7 @@ import type { Target, TargetName } from "../targets/target.ts";
 import { allocate } from "./allocate.ts";
 import type { TensorListSpec, TensorSpec, ScalarSpec } from "./arguments.ts";
 import { onThreads } from "./control.ts";
+import { EarlyExits } from "./early-exits.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
 import { checkSpec } from "./spec.ts";
@@ -191,8 +192,9 @@ function traceKernel(
   const region = withTrace(trace, () =>
     trace.region(label, types, location, (values) => {
       const argument = bodyArgument(trace, checked, parameters, values, location);
+      const exits = EarlyExits.ofKernel(trace, label);
       callBody(label, location, body, argument);
-      return [];
+      return exits.finish([]);
     }),
   );
   trace.requireUsedConditions();

@@ -159,18 +159,50 @@ export class Trace {
       choice,
     }: { readonly apart?: boolean; readonly choice?: object | undefined } = {},
   ): Region {
-    const scope: Scope = { trace: this, label, open: true, numbers: new Map(), apart, choice };
-    const parameters = this.#builder.openRegion(types);
-    this.#scopes.push(scope);
-    let region: Region | undefined;
+    const depth = this.#scopes.length;
+    const parameters = this.begin(label, types, { apart, choice });
     try {
-      region = this.#builder.closeRegion(body(parameters), location);
-      return region;
+      return this.end(body(parameters), location);
     } finally {
-      scope.open = false;
-      this.#scopes.pop();
-      if (region === undefined) this.#builder.abandonRegion();
+      // What is still open here was begun by a body that has failed.
+      while (this.#scopes.length > depth) {
+        this.#leave();
+        this.#builder.abandonRegion();
+      }
     }
+  }
+
+  /** Begins a region within the innermost one, up to its `end`; `region` does where a function is the whole of it. */
+  begin(
+    label: string,
+    types: readonly Type[],
+    { apart = false, choice }: { readonly apart?: boolean; readonly choice?: object | undefined },
+  ): readonly Value[] {
+    const parameters = this.#builder.openRegion(types);
+    this.#scopes.push({ trace: this, label, open: true, numbers: new Map(), apart, choice });
+    return parameters;
+  }
+
+  /** Uses values as a branch does that has no code of its own. */
+  within<T>(label: string, choice: object, use: () => T): T {
+    this.#scopes.push({ trace: this, label, open: true, numbers: new Map(), apart: false, choice });
+    try {
+      return use();
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /** Ends the innermost region, which yields the values. */
+  end(values: readonly Value[], location: Location): Region {
+    const region = this.#builder.closeRegion(values, location);
+    this.#leave();
+    return region;
+  }
+
+  #leave(): void {
+    const scope = this.#scopes.pop();
+    if (scope !== undefined) scope.open = false;
   }
 
   /** The open regions, the kernel's body first. */
@@ -186,6 +218,11 @@ export class Trace {
   /** The ops of the innermost region from a position on. */
   opsSince(position: number): readonly AnyOp[] {
     return this.#builder.opsSince(position);
+  }
+
+  /** Whether a value differs between program threads that run this code, by their index. */
+  dependsOnThread(value: Value): boolean {
+    return this.runners > 1 && this.#builder.dependsOn(value, "thread_index");
   }
 
   /** Remembers a condition until it is used. */

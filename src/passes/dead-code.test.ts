@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { after, kernelWith } from "../../test/support/ir-text.ts";
+import { after, bodyText, kernelWith } from "../../test/support/ir-text.ts";
 import { deadCode } from "./dead-code.ts";
 
 test("chains of unused ops, unused loads and allocations go; stores and waits stay", () => {
@@ -89,6 +89,24 @@ test("ops with regions go where nothing in them has an effect", () => {
        while condition { yield %c } body { yield }`,
     ),
   ).toBe("");
+});
+
+test("what a loop breaks by stays, and the carry that it is made of", () => {
+  const kernel = kernelWith(`%5 = constant {value = 0, dtype = i32, shape = []} : i32
+    %6, %7, %8 = loop %5, %b, %b initial(%a, %b, %a) {breaks = true} body(%i: i32, %p: f32, %q: i32, %r: f32) {
+      %9 = binary %q, %q {fn = add} : i32
+      %10 = compare %9, %i {predicate = gt} : bool
+      %11 = unary %r {fn = neg} : f32
+      debug_print %p {format = "{}"}
+      yield %p, %9, %11, %10
+    } : f32, i32, f32`);
+  expect(bodyText(deadCode(kernel))).toBe(`%5 = constant {value = 0, dtype = i32, shape = []} : i32
+%6, %7 = loop %5, %b, %b initial(%a, %b) {breaks = true} body(%8: i32, %9: f32, %10: i32) {
+  %11 = binary %10, %10 {fn = add} : i32
+  %12 = compare %11, %8 {predicate = gt} : bool
+  debug_print %9 {format = "{}"}
+  yield %9, %11, %12
+} : f32, i32`);
 });
 
 test("unused results of branches go, used ones stay", () => {

@@ -17,8 +17,8 @@ import { keepSlots, slotsOf } from "../ir/rewrite/slots.ts";
 import type { Slot } from "../ir/rewrite/slots.ts";
 import { withoutUnused } from "../ir/rewrite/unused-results.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
-import { operandValues, regionList, yieldedValues } from "../ir/traverse.ts";
-import { hasEffect, reusedBy } from "../ir/traits.ts";
+import { breakFlag, operandValues, regionList, yieldedValues } from "../ir/traverse.ts";
+import { hasEffect, repeats, reusedBy } from "../ir/traits.ts";
 import { visitEach } from "../support/visit-each.ts";
 
 export function deadCode(kernel: Kernel): Kernel {
@@ -83,6 +83,8 @@ class Liveness {
     const own = carried === 0 ? operands : operands.slice(0, operands.length - carried);
     visitEach(own, (value) => this.#markValue(value));
     if (op.kind === "while") yieldedValues(op.regions.condition).forEach((v) => this.#markValue(v));
+    const breaks = repeats(op) ? breakFlag(op) : undefined;
+    if (breaks !== undefined) this.#markValue(breaks);
     const parent = this.#parents.get(op);
     if (parent !== undefined) this.#markOp(parent);
   }

@@ -1,4 +1,4 @@
-/** Control flow in the kernel: branches, loops that end early, and what goes through them. */
+/** Control flow in the kernel: branches and what goes through them, and ends of loops (`early-ends.ts`). */
 import {
   accumulator,
   barrier,
@@ -16,6 +16,7 @@ import {
 } from "tilewright";
 import type { Accumulator, KernelDefinition, Ref, Scalar } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
+import { earlyEndFeatures } from "./early-ends.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 
 const size = 64;
@@ -82,6 +83,7 @@ function productCases(
 const fresh = (): Sums => accumulator(f32, [size, size]);
 
 export const controlFeatures: readonly Feature[] = [
+  ...earlyEndFeatures,
   {
     name: "Accumulators of `wgmma` through branches",
     written: ["when(", "wgmma(sum, a, b)", "() => sum"],

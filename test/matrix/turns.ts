@@ -15,6 +15,7 @@ import {
   dot,
   kernel,
   loop,
+  returnIf,
   scoped,
   slice,
   smem,
@@ -78,6 +79,33 @@ function laggingCases(): readonly MatrixCase[] {
           );
           flag.at(0).store(rounds.add(100));
           out.store(source.load().add(flag.at(0).loadScalar().cast(f32)));
+        },
+      ),
+    ),
+  ];
+}
+
+/** Rounds and blocks that end before their last line, with lanes that read what others wrote before and behind. */
+function earlyEndCases(): readonly MatrixCase[] {
+  return [
+    exactCase("rounds that end early, and blocks", { x }, () =>
+      kernel(
+        { name: "early", grid: { i: 3 }, inputs, outputs, scratch: { row: smem(f32, [1]) } },
+        ({ i, x: source, out, row }) => {
+          returnIf(i.eq(1));
+          const sum = loop(
+            { to: 6, carry: constant(f32, 0) },
+            (k, before, { breakIf, continueIf }) => {
+              continueIf(k.eq(i), before);
+              row.at(0).store(before.add(1));
+              const after = row.at(0).loadScalar();
+              breakIf(after.gt(3), after.mul(10));
+              return after;
+            },
+          );
+          when(i.eq(2), () => {
+            out.store(source.load().add(sum));
+          });
         },
       ),
     ),
@@ -259,5 +287,11 @@ function flightCases(): readonly MatrixCase[] {
 }
 
 export function turnCases(): readonly MatrixCase[] {
-  return [...laggingCases(), ...warpCases(), ...allocationCases(), ...flightCases()];
+  return [
+    ...laggingCases(),
+    ...warpCases(),
+    ...earlyEndCases(),
+    ...allocationCases(),
+    ...flightCases(),
+  ];
 }

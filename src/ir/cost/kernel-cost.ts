@@ -223,6 +223,8 @@ class CostWalk {
     this.#scalars.forget(op.regions.body.parameters);
     const once = this.region(op.regions.body, threads);
     const alike = !this.guessed;
+    // All rounds are counted of a loop that may break, of which nobody knows when.
+    const breaks = op.attributes.breaks === true;
     if (lower === undefined || upper === undefined || step === undefined || step <= 0) {
       this.#unknown(op);
       return once;
@@ -230,7 +232,7 @@ class CostWalk {
     const trips = Math.max(0, Math.ceil((upper - lower) / step));
     const [counter] = op.regions.body.parameters;
     if (alike || trips > this.#steps || counter === undefined) {
-      this.guessed ||= before.guessed;
+      this.guessed ||= before.guessed || breaks;
       return scaleCost(once, trips);
     }
     this.#steps -= trips;
@@ -239,6 +241,7 @@ class CostWalk {
       this.#scalars.set(counter, lower + trip * step);
       return this.region(op.regions.body, threads);
     });
+    this.guessed ||= breaks;
     return addCosts(costs);
   }
 

@@ -129,6 +129,33 @@ const mistakes: readonly Mistake[] = [
     found: "(i32)",
   },
   {
+    name: "loop that breaks by a number",
+    code: "TW2094",
+    make: () =>
+      infer(
+        "loop",
+        { lower: zero, upper: zero, step: zero, initial: [] },
+        { breaks: true },
+        { body: regionOf([index], [index]) },
+      ),
+    message: "the body of loop must yield last whether the loop ends",
+    expected: "(…, bool)",
+    found: "(i32)",
+  },
+  {
+    name: "loop that breaks and drops its carry",
+    code: "TW2093",
+    make: () =>
+      infer(
+        "loop",
+        { lower: zero, upper: zero, step: zero, initial: [tile(f32, 64)] },
+        { breaks: true },
+        { body: regionOf([index, sum], [scalarType(bool)]) },
+      ),
+    message: "the body of loop yields another number of values than it carries",
+    found: "0 values",
+  },
+  {
     name: "branches of different types",
     code: "TW2095",
     make: () => branch([sum], [narrow]),

@@ -4,6 +4,7 @@
  *
  *   %r = loop %lower, %upper, %step, %initial { (%index, %carry) … yield %next }
  *        initial, carry, next and r have one type
+ *        with `breaks`, the yield has a bool behind the carried values
  *   %r = if %condition { … yield %a } { … yield %b }
  *        a, b and r have one type
  *
@@ -46,9 +47,21 @@ function requireValues(draft: AnyDraft, types: readonly Type[]): void {
       });
 }
 
-/** The body yields, for each carry, a value of the type it began with. */
-function requireCarries(draft: AnyDraft, initial: readonly Type[], body: Region): void {
-  const next = yieldedTypes(body);
+/** The body yields, for each carry, a value of the type it began with; and last, where it may break, whether it does. */
+function requireCarries(
+  draft: Draft<"loop"> | Draft<"while">,
+  initial: readonly Type[],
+  body: Region,
+): void {
+  const yielded = yieldedTypes(body);
+  const breaks = draft.attributes.breaks === true;
+  const next = breaks ? yielded.slice(0, -1) : yielded;
+  const flag = breaks ? yielded.slice(-1) : [];
+  if (breaks && !sameTypeLists(flag, [scalarType(bool)]))
+    fail(draft, "TW2094", `the body of ${opName(draft)} must yield last whether the loop ends`, {
+      expected: "(…, bool)",
+      found: typesText(yielded),
+    });
   if (next.length !== initial.length)
     fail(
       draft,

@@ -24,9 +24,9 @@ const entryAndExit = [
 export const controlOps = defineOps({
   loop: {
     summary:
-      "Counts from `lower` below `upper` by `step`; the body takes the index and the carried values and yields the next ones. `depth` says for how many steps there is room where the compiler copies blocks ahead.",
+      "Counts from `lower` below `upper` by `step`; the body takes the index and the carried values and yields the next ones. `depth` says for how many steps there is room where the compiler copies blocks ahead; with `breaks` the body yields last whether the loop ends here, with what it hands on.",
     operands: { lower: "one", upper: "one", step: "one", initial: "many" },
-    attributes: { depth: "integer?" },
+    attributes: { depth: "integer?", breaks: "flag?" },
     regions: { body: "one" },
     traits: {
       ...controls,
@@ -36,9 +36,10 @@ export const controlOps = defineOps({
     },
   },
   while: {
-    summary: "Repeats the body while the condition, computed from the carried values, yields true.",
+    summary:
+      "Repeats the body while the condition, computed from the carried values, yields true; with `breaks` the body yields last whether the loop ends behind it.",
     operands: { initial: "many" },
-    attributes: {},
+    attributes: { breaks: "flag?" },
     regions: { condition: "one", body: "one" },
     traits: {
       ...controls,

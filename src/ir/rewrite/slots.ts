@@ -10,6 +10,8 @@
  * | switch   | yield i of every case, result i                                    |
  * | scoped   | yield i of the body, result i                                      |
  *
+ * What a loop that may break yields last is in no slot.
+ *
  * Passes that follow a value through an op or drop a result do it for the whole slot.
  */
 import { changedOp, regionOf } from "../make-op.ts";

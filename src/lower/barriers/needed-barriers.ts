@@ -24,7 +24,7 @@
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import type { Synchronization } from "../../ir/schema.ts";
-import { releaseScope, traitsOf } from "../../ir/traits.ts";
+import { releaseScope, repeats, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import type { AccessFinder, Place, PlaceAccess } from "./accesses.ts";
 import { Pending } from "./pending-accesses.ts";
@@ -156,7 +156,7 @@ class Planner {
       case "once":
         return this.#once(op, regions, pending);
       case "repeat":
-        return this.#repeat(regions, pending);
+        return this.#repeat(op, regions, pending);
       case "one of":
         return this.#oneOf(regions, pending);
       case "each warp":
@@ -176,14 +176,17 @@ class Planner {
   }
 
   /** A round follows the one before. The condition of a loop runs once more than its body, which comes last. */
-  #repeat(regions: readonly Region[], pending: Pending): void {
+  #repeat(op: AnyOp, regions: readonly Region[], pending: Pending): void {
     for (;;) {
       const round = pending.copy();
       for (const region of regions) this.follow(region, round);
       round.forgetBoxes();
       if (!pending.include(round)) break;
     }
+    const behindBody = pending.copy();
     for (const region of regions.slice(0, -1)) this.follow(region, pending);
+    // A break leaves behind the body, before the condition.
+    if (repeats(op) && op.attributes.breaks === true) pending.include(behindBody);
   }
 
   #oneOf(regions: readonly Region[], pending: Pending): void {

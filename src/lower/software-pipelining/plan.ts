@@ -115,6 +115,7 @@ class Planner {
     const step = facts.constant(loop.operands.step);
     if (!body.ops.some(({ kind }) => kind === "dot")) return "it has no dot";
     if (loop.attributes.depth === 1) return "it asks for none";
+    if (loop.attributes.breaks === true) return "it may break";
     if (hasEffect(unmarked(loop))) return "it stores, waits or does something else that others see";
     if (step === undefined || step < 1 || facts.of(loop.operands.lower).least < 0n)
       return "it does not count up by a known step from a number that is known not to be negative";

@@ -35,7 +35,9 @@ class Writer {
     if (kind === 4) return `if %0 then {\n${inner()}} otherwise {\n${inner()}}\n`;
     if (kind === 5) return `on_threads {threads = [1]} body {\n${inner()}}\n`;
     if (kind === 6) return `loop %4, %5, %6 body(%${this.#name()}: i32) {\n${inner()}}\n`;
-    return `while condition {\n${this.body(0)}yield %0\n} body {\n${inner()}}\n`;
+    const breaks = this.#random.below(2) === 0;
+    const body = breaks ? `${this.body(depth - 1)}yield %0\n` : inner();
+    return `while ${breaks ? "{breaks = true} " : ""}condition {\n${this.body(0)}yield %0\n} body {\n${body}}\n`;
   }
 
   #product(): string {
@@ -109,7 +111,9 @@ class Run {
       const rounds = this.#random.below(4);
       for (let round = 0; round <= rounds; round += 1) {
         if (op.kind === "while") this.region(op.regions.condition);
-        if (round < rounds) this.region(op.regions.body);
+        if (round === rounds) break;
+        this.region(op.regions.body);
+        if (op.attributes.breaks === true && this.#random.below(2) === 0) break;
       }
     } else if (taken > 0) for (const region of regions) this.region(region);
   }

@@ -65,7 +65,9 @@ function behindLoop(op: Op<"loop"> | Op<"while">, before: Running, longest: numb
   for (;;) {
     const tested = op.kind === "while" ? follow(op.regions.condition, running, longest) : running;
     const round = joined(running, follow(op.regions.body, tested, longest));
-    if (round.join() === running.join()) return tested;
+    // A break leaves behind the body, before the condition.
+    if (round.join() === running.join())
+      return op.attributes.breaks === true ? joined(tested, running) : tested;
     running = round;
   }
 }

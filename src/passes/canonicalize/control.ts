@@ -2,14 +2,15 @@
  * Rules for ops with regions whose course is known: branches on a constant, loops of no trip or one,
  * results and carries that are for certain a value from outside.
  */
-import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import { changedOp } from "../../ir/make-op.ts";
+import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
 import { defineRules, rule } from "../../ir/rewrite/rules.ts";
 import type { RewriteContext, Rule } from "../../ir/rewrite/rules.ts";
 import { keepSlots, slotsOf } from "../../ir/rewrite/slots.ts";
 import type { Slot } from "../../ir/rewrite/slots.ts";
-import { changeRegions, substituteRegion } from "../../ir/rewrite/substitute.ts";
+import { changeOps, changeRegions, substituteRegion } from "../../ir/rewrite/substitute.ts";
 import type { Literal } from "../../ir/schema.ts";
-import { yieldedValues } from "../../ir/traverse.ts";
+import { breakFlag, yieldedValues } from "../../ir/traverse.ts";
 import { regionHasEffect } from "../../ir/traits.ts";
 
 function integer(literal: Literal | undefined): bigint | undefined {
@@ -60,6 +61,23 @@ function dropFixedSlots<K extends "loop" | "while" | "if" | "switch">(kind: K): 
   });
 }
 
+/** The body of a loop without the break that it never asks for; undefined where it may ask. */
+function withoutBreak(
+  op: Op<"loop"> | Op<"while">,
+  { literal }: RewriteContext,
+): Region | undefined {
+  const flag = breakFlag(op);
+  const never = flag !== undefined && literal(flag) === false;
+  return never ? withoutLast(op.regions.body) : undefined;
+}
+
+function withoutLast(body: Region): Region {
+  const end = body.ops.at(-1);
+  if (end?.kind !== "yield") throw new Error("a region ends with yield");
+  const operands = Object.freeze({ values: Object.freeze(end.operands.values.slice(0, -1)) });
+  return changeOps(body, [...body.ops.slice(0, -1), changedOp(end, { operands })]);
+}
+
 export const controlRules = defineRules("control", {
   "if on a constant": rule("if", ({ operands, regions }, context) => {
     const condition = context.literal(operands.condition);
@@ -80,8 +98,9 @@ export const controlRules = defineRules("control", {
 
   "loop of one trip": rule("loop", (op, context) => {
     const { lower, initial } = op.operands;
+    // Whether it would have ended there is no matter.
     return fewTrips(op, context) === 1
-      ? context.inline(op.regions.body, [lower, ...initial])
+      ? context.inline(op.regions.body, [lower, ...initial]).slice(0, op.results.length)
       : undefined;
   }),
 
@@ -89,6 +108,18 @@ export const controlRules = defineRules("control", {
     const [runs] = yieldedValues(condition);
     const never = runs !== undefined && literal(runs) === false && !regionHasEffect(condition);
     return never ? operands.initial : undefined;
+  }),
+
+  "break of a loop that never comes": rule("loop", (op, context) => {
+    const { depth } = op.attributes;
+    const body = withoutBreak(op, context);
+    const attributes = depth === undefined ? {} : { depth };
+    return body && context.create("loop", op.operands, attributes, { body });
+  }),
+
+  "break of a while that never comes": rule("while", (op, context) => {
+    const body = withoutBreak(op, context);
+    return body && context.create("while", op.operands, {}, { ...op.regions, body });
   }),
 
   "fixed carry of a loop": dropFixedSlots("loop"),

@@ -150,3 +150,25 @@ describe("windows", () => {
     expect(text.includes("slice_ref")).toBe(stays);
   });
 });
+
+test("a loop of two trips is not one of one", () => {
+  const kernel = kernelWith(
+    `%1 = ${constant(1)}
+    %2 = ${constant(3)}
+    %r = loop %1, %2, %1 initial(%b) body(%i: i32, %v: i32) { %4 = binary %i, %v {fn = add} : i32 yield %4 } : i32
+    debug_print %r {format = "{}"}`,
+  );
+  expect(canonicalize(kernel)).toBe(kernel);
+});
+
+test("a condition that has an effect is kept though it yields false", () => {
+  const kernel = kernelWith(`%1 = constant {value = false, dtype = bool, shape = []} : bool
+    while condition {
+      %2 = unary %a {fn = exp} : f32
+      debug_print %2 {format = "{}"}
+      yield %1
+    } body {
+      yield
+    }`);
+  expect(canonicalize(kernel)).toBe(kernel);
+});

@@ -11,11 +11,13 @@
  *       setp.lt %q, %i, upper
  *       @%q bra $loop
  *   $exit:
+ *
+ * One that may break jumps there behind its moves, too, where the last of what it yields says so.
  */
 import type { Op, Region, Value } from "../../ir/node.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
 import { traitsOf } from "../../ir/traits.ts";
-import { walkOps, yieldedValues } from "../../ir/traverse.ts";
+import { breakFlag, walkOps, yieldedValues } from "../../ir/traverse.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
 import { accumulatorWordCount } from "./asynchronous/products.ts";
@@ -53,9 +55,22 @@ function beginCarries(context: EmitContext, op: Op<"loop"> | Op<"while">): reado
   return carries;
 }
 
-/** Moves what a round yields into the carries. */
-function endRound(context: EmitContext, body: Region, carries: readonly HandedValue[]): void {
-  moveTogether(context, yielded(context, body), carries);
+/** Moves what a round yields into the carries, and leaves the loop where it breaks there. */
+function endRound(
+  context: EmitContext,
+  op: Op<"loop"> | Op<"while">,
+  carries: readonly HandedValue[],
+  exit: string,
+): void {
+  const flag = breakFlag(op);
+  if (flag === undefined) {
+    moveTogether(context, yielded(context, op.regions.body), carries);
+    return;
+  }
+  // It may be a carry itself, which the moves overwrite.
+  const ends = freshValue(context, flag);
+  moveTogether(context, yielded(context, op.regions.body), [...carries, ends]);
+  if (ends.kind === "scalar") context.code.jumpIf(ends.register, exit);
 }
 
 function defineAll(
@@ -102,7 +117,7 @@ function loop(op: Op<"loop">, context: EmitContext): void {
   defineAll(context, parameters, carries);
   context.region(body);
   code.at(op.location);
-  endRound(context, body, carries);
+  endRound(context, op, carries, exit);
   const goesOn = mayPassLargest(upper, step, type)
     ? code.make(
         "pred",
@@ -140,7 +155,7 @@ function whileLoop(op: Op<"while">, context: EmitContext): void {
   defineAll(context, body.parameters, carries);
   context.region(body);
   code.at(op.location);
-  endRound(context, body, carries);
+  endRound(context, op, carries, exit);
   leaveAfterFailure(context, rounds, { head, exit });
   code.jump(head);
   code.place(exit);

@@ -35,9 +35,12 @@ function loop(op: Op<"loop">, code: Assembler): void {
     if (scalarAt(agent, index) >= scalarAt(agent, to)) agent.position = exit.position;
     return "proceed";
   });
-  const advance = moveSlots(code.loopRegion(index, op.regions.body), carries);
+  const ends = endOfRound(code, op, code.loopRegion(index, op.regions.body), carries);
   code.emit(op, (agent) => {
-    advance(agent);
+    if (ends(agent)) {
+      agent.position = exit.position;
+      return "proceed";
+    }
     // Both are bigint where the bounds are i64.
     agent.slots[index] = numberAt(agent, index) + numberAt(agent, by);
     agent.position = head;
@@ -45,6 +48,28 @@ function loop(op: Op<"loop">, code: Assembler): void {
   });
   code.place(exit);
   emitMoves(code, op, carries);
+}
+
+/** Moves what the round yields into the carries, and tells whether the loop ends there. */
+function endOfRound(
+  code: Assembler,
+  { attributes }: Op<"loop"> | Op<"while">,
+  yielded: readonly number[],
+  carries: readonly number[],
+): (agent: Agent) => boolean {
+  if (attributes.breaks !== true) {
+    const advance = moveSlots(yielded, carries);
+    return (agent) => {
+      advance(agent);
+      return false;
+    };
+  }
+  const flag = code.spareSlot();
+  const advance = moveSlots(yielded, [...carries, flag]);
+  return (agent) => {
+    advance(agent);
+    return agent.slots[flag] !== 0;
+  };
 }
 
 function requirePositiveStep(agent: Agent, op: Op<"loop">, slot: number): void {
@@ -87,9 +112,12 @@ function whileLoop(op: Op<"while">, code: Assembler): void {
     else enter(agent);
     return "proceed";
   });
-  const advance = moveSlots(code.loopRegion(count, body), tested);
+  const ends = endOfRound(code, op, code.loopRegion(count, body), tested);
   code.emit(op, (agent) => {
-    advance(agent);
+    if (ends(agent)) {
+      agent.position = exit.position;
+      return "proceed";
+    }
     agent.slots[count] = numberAt(agent, count) + 1;
     agent.position = head;
     return "proceed";

@@ -281,4 +281,18 @@ export const languageCodes = registerCodes({
     example: "inlinePtx({ meaning: (x) => [x.add(table.load())], … })",
     remedy: "load before and give the tile as an operand",
   },
+  TW1041: {
+    title: "early end from elsewhere",
+    cause:
+      "`breakIf` and `continueIf` end a round of their own loop, and `returnIf` the kernel's body. From within a branch, another loop, or the code of some threads or warps, others would still be on their way through that.",
+    example: "loop(n, (i, { breakIf }) => { when(c, () => { breakIf(d); }); })",
+    remedy: "call it in the body that it ends, with a condition that says all: c.and(d)",
+  },
+  TW1042: {
+    title: "early return of some threads of a block",
+    cause:
+      "`returnIf` ends the kernel for a whole block. Where program threads differ, those that go on would wait for the others at the next `blockSync`.",
+    example: "returnIf(threadIndex().eq(1))",
+    remedy: "put the code behind it in when, or in the code of the threads that run it",
+  },
 });

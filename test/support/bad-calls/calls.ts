@@ -269,6 +269,7 @@ const language: readonly BadCall[] = [
     parameter(() => ({ precision: "ieee" })),
   ),
   traced("when", parameter(given(({ i }) => i.lt(2))), body),
+  traced("returnIf", parameter(given(({ i }) => i.lt(2)))),
   traced(
     "loop",
     parameter(() => 4, "zero", "negative"),
