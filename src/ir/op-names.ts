@@ -58,6 +58,7 @@ const opNames: OpNames = {
   cast: "cast",
   inline_ptx: "inlinePtx",
   bitcast: "bitcast",
+  bitcast_width: "bitcast",
   broadcast: "broadcastTo",
   reshape: "reshape",
   transpose: "transpose",

@@ -17,6 +17,7 @@ import type {
   UnaryFunction,
 } from "../formats/arithmetic/functions.ts";
 import type { Value } from "../ir/node.ts";
+import { isData } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { mannerOf } from "./accuracy.ts";
@@ -150,6 +151,12 @@ export function reciprocal(
     ...mannerOf("reciprocal", "div", dtype, options, location),
   } as const;
   return emitValue("binary", { left, right: value }, attributes, location);
+}
+
+/** The bits of numbers as those of another format, of as many bits each or of others. */
+export function sameBits(source: Value, dtype: DType, location: Location): Value {
+  const isSame = isData(source.type) && source.type.dtype.bits === dtype.bits;
+  return emitValue(isSame ? "bitcast" : "bitcast_width", { source }, { dtype }, location);
 }
 
 function withSignOf(c: Composer, dtype: DType, magnitude: Value, sign: Value): Value {

@@ -21,7 +21,7 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { conversionOf, mannerOf } from "./accuracy.ts";
 import type { Accuracy, ArithmeticOptions, Factors, RoundingOptions } from "./accuracy.ts";
-import { floorQuotient, floorRemainder, isWhole, nextAfter, reciprocal } from "./composed.ts";
+import * as composed from "./composed.ts";
 import { combine, make, noteCondition } from "./making.ts";
 import { commonDType, resolveOperands } from "./operands.ts";
 import type { Tile } from "./tile.ts";
@@ -112,18 +112,18 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
 
   /** Remainder with the sign of the divisor, as NumPy's and Python's `%`. */
   remainder<O extends Operand<D>>(other: O): Combined<K, O, D> {
-    return this.#composed("remainder", other, floorRemainder);
+    return this.#composed("remainder", other, composed.floorRemainder);
   }
 
   /** Quotient rounded down, as NumPy's `floor_divide` and Python's `//`. */
   floorDivide<O extends Operand<D>>(other: O): Combined<K, O, D> {
-    return this.#composed("floorDivide", other, floorQuotient);
+    return this.#composed("floorDivide", other, composed.floorQuotient);
   }
 
   /** The next number of the format from this one towards `other`. */
   nextAfter<O extends Operand<D>>(this: InFloats<D>, other: O): Combined<K, O, D>;
   nextAfter<O extends Operand<D>>(other: O): Combined<K, O, D> {
-    return this.#composed("nextAfter", other, nextAfter);
+    return this.#composed("nextAfter", other, composed.nextAfter);
   }
 
   /** The lesser of two elements; NaN if either is. */
@@ -275,7 +275,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   reciprocal(options: Accuracy & RoundingOptions = {}): DataOf<K, D> {
     const location = captureLocation();
     return this.#same(
-      reciprocal(useValue(this, location), this.dtype, options, location),
+      composed.reciprocal(useValue(this, location), this.dtype, options, location),
       location,
     );
   }
@@ -484,11 +484,10 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#same(emitValue("cast", { source }, attributes, location), location);
   }
 
-  /** The same bits as a dtype of the same width. */
+  /** The same bits as another dtype; of one of another width the last axis is longer or shorter by as much, little-endian. */
   bitcast<E extends DTypeName>(dtype: DType<E>): DataOf<K, E> {
     const location = captureLocation();
-    const source = useValue(this, location);
-    return this.#same(emitValue("bitcast", { source }, { dtype }, location), location);
+    return this.#same(composed.sameBits(useValue(this, location), dtype, location), location);
   }
 
   /** `ifTrue` where this bool is true, `ifFalse` elsewhere. */
@@ -527,7 +526,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   #unary(fn: UnaryFunction, options: ArithmeticOptions = {}): DataOf<K, D> {
     const location = captureLocation();
     const source = useValue(this, location);
-    if (isWhole(this.dtype, fn)) return this.#same(source, location);
+    if (composed.isWhole(this.dtype, fn)) return this.#same(source, location);
     const attributes = { fn, ...mannerOf(fn, fn, this.dtype, options, location) };
     const value = emitValue("unary", { source }, attributes, location);
     return this.#same(noteCondition(value, fn, location), location);

@@ -1,5 +1,20 @@
 /** Arithmetic as it is asked for, number formats, and the bits that they are made of. */
-import { bf16, f16, f32, f64, i32, kernel, tensor, tf32 } from "tilewright";
+import {
+  bf16,
+  f16,
+  f32,
+  f64,
+  flip,
+  i32,
+  kernel,
+  tensor,
+  tf32,
+  u16,
+  u32,
+  u4,
+  u64,
+  u8,
+} from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import { exact, exactFormat, roundExact } from "../support/exact-rounding.ts";
 import type { Exact, Mode } from "../support/exact-rounding.ts";
@@ -244,6 +259,77 @@ const fastExcept: FeatureCase = {
   targets: everyTarget,
 };
 
+const words = Array.from({ length: 32 }, (_, index) => Math.imul(index + 1, 0x9e3779b1) >>> 0);
+
+/** The bits of words in memory, as numbers of so many bits. */
+function bitsOf(bits: 4 | 8 | 16): readonly number[] {
+  return words.flatMap((word) =>
+    Array.from({ length: 32 / bits }, (_, part) => (word >>> (part * bits)) & (2 ** bits - 1)),
+  );
+}
+
+const pairs = words.map((word, index) => (BigInt(words[index + 1] ?? 0) << 32n) | BigInt(word));
+
+const widths: readonly FeatureCase[] = [
+  {
+    name: "words as bytes, halves and nibbles, and bytes turned around",
+    kernel: () =>
+      kernel(
+        {
+          name: "unpacked_words",
+          inputs: { x: tensor(u32, [4, 8]) },
+          outputs: {
+            nibbles: tensor(u4, [4, 64]),
+            bytes: tensor(u8, [4, 32]),
+            halves: tensor(u16, [4, 16]),
+            swapped: tensor(u32, [4, 8]),
+          },
+        },
+        ({ x, nibbles, bytes, halves: pieces, swapped }) => {
+          const tile = x.load();
+          nibbles.store(tile.bitcast(u4));
+          bytes.store(tile.bitcast(u8));
+          pieces.store(tile.bitcast(u16));
+          const apart = tile.bitcast(u8).reshape([4, 8, 4]);
+          swapped.store(flip(apart, { axis: 2 }).reshape([4, 32]).bitcast(u32));
+        },
+      ),
+    inputs: { x: fromNumbers(u32, [4, 8], words) },
+    expected: {
+      nibbles: bitsOf(4),
+      bytes: bitsOf(8),
+      halves: bitsOf(16),
+      swapped: words.map((word) =>
+        [0, 8, 16, 24].reduce((sum, shift) => sum * 256 + ((word >>> shift) & 255), 0),
+      ),
+    },
+    targets: everyTarget,
+  },
+  {
+    name: "words of 64 bits, through a transpose",
+    kernel: () =>
+      kernel(
+        {
+          name: "packed_columns",
+          inputs: { x: tensor(u32, [2, 16]) },
+          outputs: { y: tensor(u64, [16, 1]) },
+        },
+        ({ x, y }) => {
+          y.store(x.load().transpose().bitcast(u64));
+        },
+      ),
+    inputs: {
+      x: fromNumbers(
+        u32,
+        [2, 16],
+        [0, 1].flatMap((half) => words.filter((_, at) => at % 2 === half)),
+      ),
+    },
+    expected: { y: pairs.filter((_, index) => index % 2 === 0) },
+    targets: everyTarget,
+  },
+];
+
 const halves = { inputs: { x: tensor(f16, [8]) }, outputs: { y: tensor(f16, [8]) } };
 
 export const numberFeatures: readonly Feature[] = [
@@ -289,6 +375,28 @@ export const numberFeatures: readonly Feature[] = [
         by: () =>
           kernel({ name: "fast_doubles", ...halves }, ({ x, y }) => {
             y.store(x.load().cast(f64).exp({ approximate: true }).cast(f16));
+          }),
+      },
+    ],
+  },
+  {
+    name: "Bitcasts to other widths: pack and unpack",
+    written: [".bitcast(u32)", ".bitcast(f4e2m1fn)"],
+    page: "language.md#bits-as-other-formats",
+    cases: () => widths,
+    refused: [
+      {
+        code: "TW2012",
+        by: () =>
+          kernel({ name: "five_halves", inputs: { x: tensor(f16, [5]) } }, ({ x }) => {
+            x.load().bitcast(f32);
+          }),
+      },
+      {
+        code: "TW2013",
+        by: () =>
+          kernel({ name: "bits_of_bools", ...halves }, ({ x }) => {
+            x.load().gt(0).bitcast(u32);
           }),
       },
     ],

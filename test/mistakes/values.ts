@@ -1,7 +1,6 @@
 /** Mistakes with numbers: dtypes, constants, conditions, and JavaScript's own operators. */
 import {
   accumulator,
-  bf16,
   bool,
   constant,
   f32,
@@ -205,12 +204,12 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     name: "bits of another width",
     code: "TW2012",
     make: () =>
-      program(({ tile }) => {
-        tile.bitcast(bf16); // <- bits of another width
+      program(() => {
+        iota(i8, [6], { axis: 0 }).bitcast(f32); // <- bits of another width
       }),
-    message: "f32 and bf16 differ in width",
-    expected: "a format of 32 bits",
-    remedy: "cast",
+    message: "the bits of tile<i8, [6]> are no f32",
+    expected: "a last axis of a multiple of 4 elements",
+    remedy: "make the last axis a multiple of 4",
   },
   {
     name: "bits of a bool",

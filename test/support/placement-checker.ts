@@ -186,24 +186,19 @@ function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker): voi
 function moved(
   op: AnyOp,
   operand: Value,
-  source: (element: number) => number,
+  source: (element: number) => number | readonly number[],
   checker: Checker,
 ): void {
   const [result] = op.results;
   const layout = result && checker.find(result);
   if (result === undefined || layout === undefined || checker.find(operand) === undefined) return;
-  const shape = shapeOf(operand);
+  const [shape, own] = [shapeOf(operand), shapeOf(result)];
   // Many lanes may hold an element.
-  const sources = Array.from({ length: product(shapeOf(result)) }, (_, element) => [
-    source(element),
-  ]);
+  const sources = Array.from({ length: product(own) }, (_, element) => [source(element)].flat());
   for (const read of checker.read(op, operand))
-    checker.available(
-      op,
-      { layout, shape: shapeOf(result) },
-      { layout: read, shape },
-      (element) => sources[element] ?? [source(element)],
-    );
+    checker.available(op, { layout, shape: own }, { layout: read, shape }, (element) => {
+      return sources[element] ?? [source(element)].flat();
+    });
 }
 
 /**
@@ -389,6 +384,16 @@ const rules: OpRules<[Checker], void> = {
   // The law of the verifier holds where layouts are stated.
   inline_ptx: (op, checker) => {
     if (op.attributes.layouts === undefined) pointwise(op, op.operands.sources, checker);
+  },
+  bitcast_width(op, checker) {
+    const last = (value: Value | undefined): number =>
+      shapeOf(value ?? op.operands.source).at(-1) ?? 1;
+    const parts = last(op.operands.source) / last(op.results[0]);
+    // A wide element has parts, and a narrow one is a part of one.
+    const wide = (element: number): readonly number[] =>
+      Array.from({ length: parts }, (_, part) => element * parts + part);
+    const back = parts >= 1 ? wide : (element: number): number => Math.floor(element * parts);
+    moved(op, op.operands.source, back, checker);
   },
   bitcast: (op, checker) => {
     pointwise(op, [op.operands.source], checker);

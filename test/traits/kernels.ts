@@ -9,7 +9,7 @@
  * Where an op's traits claim a meeting, the compiler puts no barrier of its own there, and a claim that does not hold is a
  * race. Where they claim none the compiler's barrier stands there, and without it there must be a race, else the op meets.
  */
-import { bf16, f32, i32, u32 } from "../../src/formats/dtype.ts";
+import { bf16, f32, i32, u16, u32 } from "../../src/formats/dtype.ts";
 import type { OpKind } from "../../src/ir/ops.ts";
 import {
   accumulator,
@@ -87,13 +87,15 @@ export const quiet: { readonly [name: string]: Group } = {
     kinds: [
       ...(["constant", "cluster_rank", "iota", "unary"] as const),
       ...(["assume", "classify", "binary", "compare", "fma", "select", "cast", "bitcast"] as const),
-      "inline_ptx",
+      ...(["bitcast_width", "inline_ptx"] as const),
     ],
     body({ tile, index, keep }) {
       const grown = tile.exp().fma(2, tile);
       keep.push(tile.isNan().select(grown, tile.gt(grown).select(tile, grown)));
       keep.push(iota(f32, [length], { axis: 0 }).add(tile));
       keep.push(tile.bitcast(u32).cast(f32));
+      // Its words lie in the lanes that they lay in.
+      keep.push(tile.bitcast(u16).add(1).bitcast(f32));
       const [negated] = inlinePtx({
         operands: [tile],
         results: [f32],

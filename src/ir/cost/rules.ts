@@ -108,6 +108,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   select: free,
   cast: free,
   bitcast: free,
+  bitcast_width: free,
 
   broadcast: free,
   reshape: free,

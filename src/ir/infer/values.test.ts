@@ -273,6 +273,26 @@ const valueMistakes: readonly Mistake[] = [
     found: "f16, of 16 bits",
   },
   {
+    name: "bitcast of a scalar to another width",
+    code: "TW2012",
+    make: () => infer("bitcast_width", { source: scalar(u64) }, { dtype: u8 }),
+    message: "the bits of u64 are no u8",
+    remedy: "choose a format of 64 bits, or cast",
+  },
+  {
+    name: "bitcast of an odd number of bytes",
+    code: "TW2012",
+    make: () => infer("bitcast_width", { source: tile(u8, 4, 3) }, { dtype: bf16 }),
+    message: "the bits of tile<u8, [4, 3]> are no bf16",
+    expected: "a last axis of a multiple of 2 elements",
+  },
+  {
+    name: "bitcast of bool to another width",
+    code: "TW2013",
+    make: () => infer("bitcast_width", { source: tile(bool, 8) }, { dtype: f16 }),
+    message: "bool has no bits to reinterpret",
+  },
+  {
     name: "bitcast of bool",
     code: "TW2013",
     make: () => infer("bitcast", { source: tile(bool, 8) }, { dtype: u8 }),

@@ -25,7 +25,7 @@ import { opName } from "../op-names.ts";
 import type { valueOps } from "../ops/values.ts";
 import { promiseText } from "../promises.ts";
 import type { Literal } from "../schema.ts";
-import { dataShape, dataType, scalarType } from "../types.ts";
+import { dataShape, dataType, scalarType, typeText } from "../types.ts";
 import type { Type } from "../types.ts";
 import {
   dataOperand,
@@ -168,6 +168,15 @@ function requireChoice(
   });
 }
 
+/** Refuses bool, which has no bits. */
+function requireBits(draft: AnyDraft, from: DType, to: DType): void {
+  if (from.kind !== "bool" && to.kind !== "bool") return;
+  fail(draft, "TW2013", "bool has no bits to reinterpret", {
+    expected: "two formats of integers or floats",
+    found: `${from.name} as ${to.name}`,
+  });
+}
+
 export const valueRules: InferRules<keyof typeof valueOps> = {
   constant(draft) {
     const { value, dtype, shape } = draft.attributes;
@@ -292,14 +301,29 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
 
   inline_ptx: inlinePtx,
 
+  bitcast_width(draft) {
+    const source = dataOperand(draft, "the operand", draft.operands.source);
+    const { dtype } = draft.attributes;
+    requireBits(draft, source.dtype, dtype);
+    const shape = dataShape(source);
+    const bits = (shape.at(-1) ?? 0) * source.dtype.bits;
+    if (shape.length > 0 && source.dtype.bits !== dtype.bits && bits % dtype.bits === 0)
+      return [dataType(dtype, shape.with(-1, bits / dtype.bits))];
+    const multiple = dtype.bits / source.dtype.bits;
+    return fail(draft, "TW2012", `the bits of ${typeText(source)} are no ${dtype.name}`, {
+      expected: `a last axis of a multiple of ${multiple} elements`,
+      found: typeText(source),
+      remedy:
+        shape.length === 0
+          ? `choose a format of ${source.dtype.bits} bits, or cast`
+          : `make the last axis a multiple of ${multiple}`,
+    });
+  },
+
   bitcast(draft) {
     const source = dataOperand(draft, "the operand", draft.operands.source);
     const { dtype } = draft.attributes;
-    if (source.dtype.kind === "bool" || dtype.kind === "bool")
-      fail(draft, "TW2013", "bool has no bits to reinterpret", {
-        expected: "two formats of integers or floats",
-        found: `${source.dtype.name} as ${dtype.name}`,
-      });
+    requireBits(draft, source.dtype, dtype);
     if (source.dtype.bits !== dtype.bits)
       fail(draft, "TW2012", `${source.dtype.name} and ${dtype.name} differ in width`, {
         expected: `a format of ${source.dtype.bits} bits`,

@@ -134,6 +134,14 @@ export const valueOps = defineOps({
     regions: {},
     traits: { ...computes, elements: { eachWithout: "layouts" } },
   },
+  bitcast_width: {
+    summary:
+      "The same bytes as numbers of another width, little-endian, along the last axis, which gets longer or shorter by as much.",
+    operands: { source: "one" },
+    attributes: { dtype: "dtype" },
+    regions: {},
+    traits: { ...computes, results: { same: "source" } },
+  },
   bitcast: {
     summary: "The same bits read as another format of the same width.",
     operands: { source: "one" },

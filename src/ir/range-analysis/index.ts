@@ -377,6 +377,7 @@ const rules: OpRules<[Request], Fact> = {
     return attributes.overflow === "saturate" ? saturated(source, range) : converted(source, range);
   },
   bitcast: anything,
+  bitcast_width: anything,
   broadcast: elementsOf,
   reshape: elementsOf,
   transpose: elementsOf,

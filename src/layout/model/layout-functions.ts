@@ -12,6 +12,7 @@
 import { isInteger } from "../../formats/dtype.ts";
 import type { Op } from "../../ir/node.ts";
 import { product } from "../algebra/index-bits.ts";
+import { joinElements, splitElements, splitShape } from "../algebra/bit-widths.ts";
 import { specializeLayout } from "../algebra/expansion.ts";
 import {
   broadcastLayout,
@@ -141,6 +142,15 @@ export class Functions {
     return this.#make(`widen ${shape.join()}`, shape, shape, {
       apply: (layout) => halvesTogether(layout, shape),
       source: (result) => halvesApart(result, shape),
+    });
+  }
+
+  /** Each element as several narrower ones along the last axis. */
+  split(shape: Shape, parts: number): TileFunction {
+    const to = splitShape(shape, parts);
+    return this.#make(`split ${shape.join()} by ${parts}`, shape, to, {
+      apply: (layout) => splitElements(layout, shape, parts),
+      source: (result) => joinElements(result, to, parts),
     });
   }
 

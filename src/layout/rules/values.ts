@@ -136,6 +136,22 @@ export const valueRules: Rules<typeof valueOps> = {
   },
   cast,
   inline_ptx: inlinePtx,
+  bitcast_width(op, context) {
+    const { source } = op.operands;
+    const [from, to] = [tileOf(source), op.attributes.dtype];
+    const { functions } = context.surroundings;
+    if (from.dtype.bits > to.bits) {
+      const parts = functions.split(from.shape, from.dtype.bits / to.bits);
+      const operand = context.operand(op, source);
+      const result = context.define(op, op.results[0]);
+      if (operand !== undefined && result !== undefined) context.image(op, operand, parts, result);
+      return;
+    }
+    const variable = context.define(op, op.results[0]);
+    if (variable === undefined) return;
+    const parts = functions.split(variable.shape, to.bits / from.dtype.bits);
+    context.read(op, source, { kind: "image", function: parts, variable });
+  },
   bitcast: (op, context) => {
     pointwise(op, [op.operands.source], context);
   },

@@ -218,6 +218,15 @@ const layoutChecks: OpRules<[Functions, number], void> = {
     if (result === undefined || !widensHalves(op)) return pointwise(op, [source]);
     lies(op, result, functions.widen(tileOf(source).shape).apply(layoutOf(source)));
   },
+  bitcast_width(op, functions) {
+    const { source } = op.operands;
+    const [result] = op.results;
+    if (result === undefined) return;
+    const [from, to] = [tileOf(source), tileOf(result)];
+    const [wide, narrow] = from.dtype.bits > to.dtype.bits ? [source, result] : [result, source];
+    const parts = tileOf(wide).dtype.bits / tileOf(narrow).dtype.bits;
+    lies(op, narrow, functions.split(tileOf(wide).shape, parts).apply(layoutOf(wide)));
+  },
   bitcast: (op) => {
     pointwise(op, [op.operands.source]);
   },

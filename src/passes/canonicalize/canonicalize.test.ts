@@ -176,6 +176,16 @@ const cases: readonly Case[] = [
     "%a",
   ),
   rewrites(
+    "conversion: there and back",
+    [
+      "%1 = reshape %a {shape = [1]} : tile<f32, [1]>",
+      "%2 = bitcast_width %1 {dtype = u8} : tile<u8, [4]>",
+      "%r = bitcast_width %2 {dtype = f32} : tile<f32, [1]>",
+    ],
+    ["%5 = reshape %a {shape = [1]} : tile<f32, [1]>"],
+    "%5",
+  ),
+  rewrites(
     "conversion: bits of bits",
     ["%1 = bitcast %b {dtype = f32} : f32", "%r = bitcast %1 {dtype = u32} : u32"],
     ["%5 = bitcast %b {dtype = u32} : u32"],

@@ -150,6 +150,15 @@ export const castRules = defineRules("conversion", {
     isData(source.type) && source.type.dtype === attributes.dtype ? source : undefined,
   ),
 
+  "there and back": rule("bitcast_width", ({ operands, results: [result] }, context) => {
+    const inner = context.definition(operands.source);
+    if (inner?.kind !== "bitcast_width" || result === undefined) return undefined;
+    const { source } = inner.operands;
+    return isData(source.type) && isData(result.type) && source.type.dtype === result.type.dtype
+      ? source
+      : undefined;
+  }),
+
   "bits of bits": rule("bitcast", ({ operands, attributes }, context) => {
     const inner = context.definition(operands.source);
     return inner?.kind === "bitcast"

@@ -14,6 +14,7 @@ import { promiseReport } from "../print-messages.ts";
 import { convertElements } from "../../formats/convert.ts";
 import { allocateElements, i32 } from "../../formats/dtype.ts";
 import type { DType, Elements } from "../../formats/dtype.ts";
+import { packElements, unpackElements } from "../../formats/packed.ts";
 import { writeElement } from "../../formats/values.ts";
 import type { AnyOp, Op } from "../../ir/node.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
@@ -183,6 +184,18 @@ function bitcast(op: Op<"bitcast">, code: Assembler): void {
   });
 }
 
+/** The bytes of the tile as elements of another width. */
+function bitcastWidth(op: Op<"bitcast_width">, code: Assembler): void {
+  const [from, to] = [dtypeOf(op.operands.source), op.attributes.dtype];
+  const [slot, target] = [code.slot(op.operands.source), code.result(op)];
+  code.emit(op, (agent) => {
+    const elements = elementsAt(agent, slot);
+    const count = (elements.length * from.bits) / to.bits;
+    agent.slots[target] = unpackElements(to, packElements(from, elements), count);
+    return "proceed";
+  });
+}
+
 export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
   constant,
 
@@ -271,4 +284,5 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
 
   inline_ptx: inlinePtx,
   bitcast,
+  bitcast_width: bitcastWidth,
 };

@@ -35,6 +35,7 @@ import { checkPromise } from "./promises.ts";
 import { seldomProducts } from "./multiply-unless-one.ts";
 import { castFactors, placedCasts } from "./scaled-casts.ts";
 import { addedHalf } from "./to-f32.ts";
+import { bitcastWidth } from "../tiles/bit-widths.ts";
 import { runRelayout } from "../tiles/relayout.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
 
@@ -302,6 +303,8 @@ export const valueRules: EmitRules<ElementwiseOps> = {
       words: (tile) => castTile(context, op, tile),
     });
   },
+
+  bitcast_width: bitcastWidth,
 
   bitcast(op, context) {
     const { dtype: to } = op.attributes;

@@ -80,7 +80,8 @@ function defineFrom(context: EmitContext, op: AnyOp, sources: readonly Source[])
   });
 }
 
-function gatherWords(
+/** Words of parts of other words; what is padding in all of a word may be anything. */
+export function gatherWords(
   { code }: EmitContext,
   bits: number,
   slots: number,

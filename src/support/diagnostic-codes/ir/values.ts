@@ -75,10 +75,11 @@ export const valueCodes = registerCodes({
     remedy: "use a dimension of one of the kernel's arguments",
   },
   TW2012: {
-    title: "bitcast between different widths",
-    cause: "A bitcast keeps the bits, so both formats have the same number of them.",
-    example: "x.bitcast(i16)  // x is f32",
-    remedy: "choose a format of the same width, or cast",
+    title: "bitcast to a width that the last axis does not have",
+    cause:
+      "A bitcast keeps the bits. To a wider format the elements along the last axis are joined, so there is a whole number of them for each; a scalar has no axis.",
+    example: "x.bitcast(u32)  // x is u8, of shape [8, 6]",
+    remedy: "choose a format of the same width, or make the last axis a multiple",
   },
   TW2013: {
     title: "bitcast of bool",
