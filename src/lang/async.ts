@@ -44,7 +44,10 @@ export interface CopyOptions {
    * all of it has landed there.
    */
   readonly collective?: boolean;
-  /** Combines with what is in global memory instead of overwriting it. */
+  /**
+   * Combines with what is in global memory instead of overwriting it: "add", "min", "max", the bits ("and", "or", "xor"), or counting in u32: "inc" up to
+   * the element, then from 0 again; "dec" down to 0, then from the element again.
+   */
   readonly reduction?: Exclude<(typeof copyReductions)[number], "none">;
   /** Tells the L2 cache to drop what is copied first, since nobody reads it again, or last. */
   readonly evict?: (typeof evictions)[number];

@@ -1,19 +1,34 @@
 /** Copies between global and shared memory. */
 import {
   barrier,
+  bf16,
   block,
+  cdiv,
+  commitGroup,
+  commitShared,
   copyAsync,
+  defaultTarget,
+  dim,
+  f16,
   f32,
+  f64,
+  i32,
+  i64,
   i8,
   kernel,
   pipeline,
+  placeKernel,
   slice,
   smem,
   tensor,
+  u32,
+  waitGroup,
   warpSpecialized,
+  when,
 } from "tilewright";
+import type { CopyOptions, DType, DTypeName } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
-import type { Feature } from "./feature.ts";
+import type { Feature, FeatureCase } from "./feature.ts";
 
 const numbers = (count: number): readonly number[] =>
   Array.from({ length: count }, (_, place) => (place % 113) - 50);
@@ -107,14 +122,171 @@ const long: Feature = {
           {
             name: "thin",
             inputs: { x: tensor(f32, [1000, 3]) },
-            scratch: { buffer: smem(f32, [500, 3]), landed: barrier() },
+            scratch: { buffer: smem(f32, [3]), landed: barrier() },
           },
           ({ x, buffer, landed }) => {
-            copyAsync(x.at(slice(0, 500)), buffer, { barrier: landed });
+            copyAsync(x.at(0), buffer, { barrier: landed });
           },
         ),
     },
   ],
 };
 
-export const copyFeatures: readonly Feature[] = [long];
+const runs: Feature = {
+  name: "Linear bulk copies, where rows follow on in both memories",
+  written: ["copyAsync(x.at(block(i, 8)), buffer, { barrier: landed }); // one run of 192 bytes"],
+  page: "pipelines.md#runs-of-bytes",
+  cases: () => [
+    {
+      name: "of rows that no tensor map describes",
+      kernel: () =>
+        kernel(
+          {
+            name: "thin_rows",
+            grid: { i: 2 },
+            inputs: { x: tensor(f16, [16, 12]) },
+            outputs: { out: tensor(f16, [16, 12]) },
+            scratch: { buffer: smem(f16, [8, 12]), landed: barrier() },
+          },
+          ({ i, x, out, buffer, landed }) => {
+            copyAsync(x.at(block(i, 8)), buffer, { barrier: landed });
+            landed.wait();
+            copyAsync(buffer, out.at(block(i, 8)));
+            commitGroup();
+            waitGroup();
+          },
+        ),
+      inputs: { x: fromNumbers(f16, [16, 12], numbers(192)) },
+      expected: { out: numbers(192) },
+    },
+    {
+      name: "of one axis, multicast",
+      kernel: () =>
+        kernel(
+          {
+            name: "handed_on",
+            grid: { i: 2 },
+            cluster: { i: 2 },
+            inputs: { x: tensor(f32, [1024]) },
+            outputs: { out: tensor(f32, [2, 1024]) },
+            scratch: { buffer: smem(f32, [1024]), landed: barrier() },
+          },
+          ({ i, x, out, buffer, landed }) => {
+            when(i.eq(0), () => {
+              copyAsync(x, buffer, { barrier: landed, multicast: "i" });
+            });
+            landed.wait();
+            out.at(i).store(buffer.load());
+          },
+        ),
+      inputs: { x: fromNumbers(f32, [1024], numbers(1024)) },
+      expected: { out: [...numbers(1024), ...numbers(1024)] },
+    },
+  ],
+  refused: [
+    {
+      code: "TW2064",
+      by: () =>
+        kernel(
+          {
+            name: "short",
+            inputs: { x: tensor(f32, [1000, 3]) },
+            scratch: { buffer: smem(f32, [5, 3]), landed: barrier() },
+          },
+          ({ x, buffer, landed }) => {
+            copyAsync(x.at(slice(0, 5)), buffer, { barrier: landed });
+          },
+        ),
+    },
+  ],
+};
+
+/** Rows of four blocks are combined with one row. */
+function combining<D extends DTypeName>(
+  dtype: DType<D>,
+  width: number,
+  reduction: NonNullable<CopyOptions["reduction"]>,
+) {
+  return kernel(
+    {
+      name: `combining_${reduction}`,
+      grid: { i: 4 },
+      inputs: { x: tensor(dtype, [4, width]) },
+      inouts: { all: tensor(dtype, [width]) },
+      scratch: { row: smem(dtype, [width]) },
+    },
+    ({ i, x, all, row }) => {
+      row.store(x.at(i).load());
+      commitShared();
+      copyAsync(row, all, { reduction });
+      commitGroup();
+      waitGroup();
+    },
+  );
+}
+
+/** Rows, a first result, and what becomes of it whatever the order of rows. */
+function combined(
+  dtype: DType,
+  width: number,
+  reduction: NonNullable<CopyOptions["reduction"]>,
+  combine: (old: number, operand: number) => number,
+): FeatureCase {
+  // Rows are alike, so that counting does not depend on their order.
+  const row = Array.from({ length: width }, (_, place) => (place * 13) % 61);
+  const before = row.map((_, place) => (place * 7) % 53);
+  const after = before.map((old, place) =>
+    [0, 1, 2, 3].reduce((value) => combine(value, row[place] ?? NaN), old),
+  );
+  const isWide = dtype.bits === 64 && dtype.kind !== "float";
+  return {
+    name: `${reduction} of ${width} ${dtype.name}`,
+    kernel: () => combining(dtype, width, reduction),
+    inputs: {
+      x: fromNumbers(dtype, [4, width], [row, row, row, row].flat()),
+      all: fromNumbers(dtype, [width], before),
+    },
+    expected: { all: isWide ? after.map(BigInt) : after },
+  };
+}
+
+const reductions: Feature = {
+  name: "Copies that combine: every reduction that TMA has",
+  written: ['copyAsync(row, sums, { reduction: "add" })'],
+  page: "pipelines.md#copies-that-combine",
+  cases: () => [
+    combined(f64, 32, "add", (old, operand) => old + operand),
+    combined(bf16, 64, "max", Math.max),
+    combined(i64, 32, "xor", (old, operand) => old ^ operand),
+    combined(i32, 512, "and", (old, operand) => old & operand),
+    combined(u32, 32, "inc", (old, operand) => (old >= operand ? 0 : old + 1)),
+    combined(u32, 512, "dec", (old, operand) => (old === 0 || old > operand ? operand : old - 1)),
+  ],
+  refused: [
+    { code: "TW2071", by: () => combining(f32, 32, "max") },
+    {
+      code: "TW7002",
+      by: () => {
+        const n = dim("n");
+        const { kernel: bad } = kernel(
+          {
+            name: "overhanging",
+            grid: { i: cdiv(n, 32) },
+            inouts: { all: tensor(f64, [n]) },
+            scratch: { row: smem(f64, [32]) },
+          },
+          ({ i, all, row }) => {
+            row.store(all.at(block(i, 32)).load());
+            commitShared();
+            copyAsync(row, all.at(block(i, 32)), { reduction: "add" });
+            commitGroup();
+            waitGroup();
+          },
+        );
+        placeKernel(bad, defaultTarget);
+      },
+    },
+  ],
+};
+
+export const copyFeatures: readonly Feature[] = [long, runs, reductions];

@@ -17,7 +17,7 @@ import {
   smem,
   waitGroup,
 } from "../../src/lang/index.ts";
-import type { AtomicFunction } from "../../src/lang/index.ts";
+import type { AtomicFunction, CopyOptions } from "../../src/lang/index.ts";
 import { exact } from "./case.ts";
 import type { MatrixCase } from "./case.ts";
 import { allFormats } from "./elementwise.ts";
@@ -227,14 +227,20 @@ const copied = allFormats.filter(({ bits }) => bits >= 8);
 
 /** Reductions that TMA makes in global memory. */
 function reductionCases(): readonly MatrixCase[] {
-  const { f16, bf16, f32, u32, i64, u64 } = dtypes;
-  const extrema = [f16, bf16, i32, u32, i64, u64];
-  const kinds: { readonly [R in "add" | "min" | "max"]: readonly DType[] } = {
-    add: [...extrema, f32],
+  const { f16, bf16, f32, f64, u32, i64, u64 } = dtypes;
+  const integers = [i32, u32, i64, u64];
+  const extrema = [f16, bf16, ...integers];
+  const kinds: { readonly [R in NonNullable<CopyOptions["reduction"]>]: readonly DType[] } = {
+    add: [...extrema, f32, f64],
     min: extrema,
     max: extrema,
+    inc: [u32],
+    dec: [u32],
+    and: integers,
+    or: integers,
+    xor: integers,
   };
-  return (["add", "min", "max"] as const).flatMap((reduction) =>
+  return (Object.keys(kinds) as (keyof typeof kinds)[]).flatMap((reduction) =>
     kinds[reduction].map((dtype, seed): MatrixCase => ({
       name: `copyAsync ${reduction} ${dtype.name}`,
       prepare: () => ({

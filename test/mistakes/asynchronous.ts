@@ -106,9 +106,9 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
         const three = slice(0, 3);
         copyAsync(x.at(0, three), buffer.at(0, three), { barrier: at }); // <- copy of 12 bytes
       }),
-    message: "unaligned copy: a row of the window takes 12 bytes",
-    expected: "a multiple of 16 bytes along the last axis",
-    found: "3 elements of f32, 12 bytes",
+    message: "unaligned copy: the window takes 12 bytes",
+    expected: "a multiple of 16 bytes",
+    found: "[3] of f32, 12 bytes",
     remedy: "load and store instead",
   },
   {

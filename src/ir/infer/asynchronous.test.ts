@@ -112,10 +112,10 @@ const copyMistakes: readonly Mistake[] = [
   {
     name: "unaligned copy",
     code: "TW2064",
-    make: () => copyShape(f32, 64, 6),
-    message: "unaligned copy: a row of the window takes 24 bytes",
-    expected: "a multiple of 16 bytes along the last axis",
-    found: "6 elements of f32, 24 bytes",
+    make: () => copyShape(f32, 7, 6),
+    message: "unaligned copy: the window takes 168 bytes",
+    expected: "a multiple of 16 bytes",
+    found: "[7, 6] of f32, 168 bytes",
   },
   {
     name: "copy into shared memory without a barrier",
@@ -169,14 +169,15 @@ const copyMistakes: readonly Mistake[] = [
     expected: "one of f16, bf16, i32, u32, i64, u64",
   },
   {
-    name: "sum of f64 by a copy",
+    name: "bits of f64 by a copy",
     code: "TW2071",
     make: () =>
       copy(
         { source: ref("smem", f64, 8), destination: ref("gmem", f64, 8), barrier: undefined },
-        { reduction: "add" },
+        { reduction: "xor" },
       ),
-    message: 'copyAsync has no reduction "add" of f64',
+    message: 'copyAsync has no reduction "xor" of f64',
+    expected: "one of i32, u32, i64, u64",
   },
   {
     name: "integers filled with NaN",

@@ -29,16 +29,23 @@ import { requireBarrierIndex } from "./synchronization.ts";
 import { operandsText, wgmmaAccumulators } from "./matrix.ts";
 import { requireAccumulator } from "./tiles.ts";
 
-/** What rows of a copy are multiples of, in bytes. */
+/** What copies are multiples of, in bytes. */
 export const copyGrain = 16;
 
 type CopyReduction = Exclude<(typeof copyReductions)[number], "none">;
 
-const copyExtrema: readonly DTypeName[] = ["f16", "bf16", "i32", "u32", "i64", "u64"];
+const integers: readonly DTypeName[] = ["i32", "u32", "i64", "u64"];
+const copyExtrema: readonly DTypeName[] = ["f16", "bf16", ...integers];
+const counters: readonly DTypeName[] = ["u32"];
 const reductionFormats: { readonly [R in CopyReduction]: readonly DTypeName[] } = {
-  add: [...copyExtrema, "f32"],
+  add: [...copyExtrema, "f32", "f64"],
   min: copyExtrema,
   max: copyExtrema,
+  inc: counters,
+  dec: counters,
+  and: integers,
+  or: integers,
+  xor: integers,
 };
 
 /** Source and destination have one format and one static shape that TMA can walk. */
@@ -67,11 +74,14 @@ function checkCopyWindows(draft: Draft<"copy_async">, source: RefType, destinati
       expected: "1 axis or more",
       found: shapeText(shape),
     });
-  const bytes = packedBytes(source.dtype, shape.at(-1) ?? 0);
+  const bytes = packedBytes(
+    source.dtype,
+    shape.reduce((product, extent) => product * extent, 1),
+  );
   if (bytes % copyGrain !== 0)
-    fail(draft, "TW2064", `unaligned copy: a row of the window takes ${bytes} bytes`, {
-      expected: `a multiple of ${copyGrain} bytes along the last axis`,
-      found: `${shape.at(-1)} elements of ${source.dtype.name}, ${bytes} bytes`,
+    fail(draft, "TW2064", `unaligned copy: the window takes ${bytes} bytes`, {
+      expected: `a multiple of ${copyGrain} bytes`,
+      found: `${shapeText(shape)} of ${source.dtype.name}, ${bytes} bytes`,
     });
 }
 

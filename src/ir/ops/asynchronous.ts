@@ -3,7 +3,9 @@ import { acts, computes, defineOps, lanes } from "./define.ts";
 import type { Access } from "../schema.ts";
 
 /** Combinations an asynchronous copy into global memory can make. */
-export const copyReductions = ["none", "add", "min", "max"] as const;
+export const copyReductions = [
+  ...(["none", "add", "min", "max", "inc", "dec", "and", "or", "xor"] as const),
+] as const;
 
 /** What a copy tells the L2 cache of the lines that it moves: to drop them first, or to keep them longest. */
 export const evictions = ["first", "last"] as const;
@@ -15,6 +17,18 @@ const byEngine = <const O extends string>(mode: Access["mode"], of: O) =>
 /** What the tensor cores do for all warps of the thread until it is waited for. */
 const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
   ({ of, mode, actor: "threads", proxy: "async", done: "products" }) as const;
+
+/** What TMA does for a copy, whichever of its instructions is taken. */
+const engineCopies = [
+  byEngine("read", "source"),
+  byEngine("write", "destination"),
+  byEngine("write", "barrier"),
+] as const;
+
+/** Whether TMA makes a placed copy. */
+export function isEngineCopy({ by }: { readonly by?: string | undefined }): boolean {
+  return by === "tensor" || by === "bulk";
+}
 
 export const asynchronousOps = defineOps({
   copy_async: {
@@ -38,11 +52,8 @@ export const asynchronousOps = defineOps({
       ...acts,
       accesses: {
         by: {
-          tensor: [
-            byEngine("read", "source"),
-            byEngine("write", "destination"),
-            byEngine("write", "barrier"),
-          ],
+          tensor: engineCopies,
+          bulk: engineCopies,
           "cp.async": [
             { ...lanes("read", "source"), done: "copy" },
             { ...lanes("write", "destination"), done: "copy" },

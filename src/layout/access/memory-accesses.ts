@@ -10,6 +10,7 @@
  *   | copy_async  | the window, spread along its rows     | one of those that hold it  | 16 bytes, on both sides        |
  *   | prefetch    | likewise                              | likewise                   | 16 bytes                       |
  */
+import { isEngineCopy } from "../../ir/ops/asynchronous.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { AccessOp } from "../../ir/indexed.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
@@ -188,7 +189,7 @@ function isUnitKind(op: AnyOp): op is AnyOp & { readonly kind: UnitKind } {
 
 /** Whether lanes access memory for the op, so that it has a unit; TMA needs none. */
 export function accessesByThreads(op: AnyOp): boolean {
-  return isUnitKind(op) && !(op.kind === "copy_async" && op.attributes.by === "tensor");
+  return isUnitKind(op) && !(op.kind === "copy_async" && isEngineCopy(op.attributes));
 }
 
 /** The lanes, as bits of their number, that hold copies of what others hold. */

@@ -5,12 +5,14 @@
  *   | method    | moves                                                 | needs                                 |
  *   |-----------|-------------------------------------------------------|---------------------------------------|
  *   | tensor    | boxes by a tensor map, one for each tile              | rows of 16-byte multiples, strides and the start too, bounds of the array |
+ *   | bulk      | runs of bytes, without a tensor map       | rows that follow on in both memories, inside the array |
  *   | cp.async  | 4, 8 or 16 bytes a lane, into shared memory           | neighbours on both sides              |
  *   | plain     | loads and stores of a lane                            | nothing                               |
  *
- * Multicast and reductions exist as tensor copies only. A map says where the array ends, so a window
- * that must end with a smaller view, somewhere inside the array, cannot be a tensor copy.
+ * Multicast and reductions are made by TMA only: by tensor or bulk copies, whichever takes fewer instructions. A map says where the array
+ * ends, so a window that must end with a smaller view, somewhere inside the array, cannot be a tensor copy.
  */
+import { f64 } from "../../formats/dtype.ts";
 import { roundsCopy } from "../../ir/infer/asynchronous.ts";
 import type { Op } from "../../ir/node.ts";
 import { knownDivisor, sameSize } from "../../ir/size.ts";
@@ -20,6 +22,7 @@ import { tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
 import type { GlobalBox } from "../access/window.ts";
 import { contiguousAxis, globalAlignment } from "./access-cost.ts";
+import { planBulk } from "./bulk-copies.ts";
 import { costs } from "./cost.ts";
 import { boxCount, planBoxes } from "./tensor-boxes.ts";
 import type { BoxPlan } from "./tensor-boxes.ts";
@@ -27,8 +30,8 @@ import type { GlobalWindow, SharedWindow, Windows } from "./windows.ts";
 import { windowBytes } from "./windows.ts";
 
 export interface CopyMethod {
-  readonly method: "tensor" | "cp.async" | "plain";
-  /** Instructions that one lane issues (tensor), or bytes that a lane moves at once. */
+  readonly method: "tensor" | "bulk" | "cp.async" | "plain";
+  /** Instructions that one lane issues (tensor and bulk), or bytes that a lane moves at once. */
   readonly pieces: number;
   readonly reason: string;
   /** How whoever wrote the copy can have TMA make it, where that is up to the window. */
@@ -80,8 +83,8 @@ export function isRounded({ operands: { source, destination } }: Op<"copy_async"
   );
 }
 
-/** Whether only a tensor copy does what the op says. */
-export function needsTensor(op: Op<"copy_async">): string | undefined {
+/** Whether only TMA does what the op says. */
+export function needsEngine(op: Op<"copy_async">): string | undefined {
   const { attributes } = op;
   if (isRounded(op)) return "a copy of f32 as tf32";
   if (attributes.multicast.length > 0) return "a multicast";
@@ -94,18 +97,51 @@ export function copyMethod(
   layout: SharedLayout,
   target: Target,
 ): CopyMethod {
-  const boxes = target.features.includes("tma")
-    ? tensorPieces(op, windows, layout)
-    : `${target.name} has no tensor copies`;
-  if (typeof boxes === "number")
-    return { method: "tensor", pieces: boxes, reason: "the windows are boxes of a tensor map" };
-  const reason = `no tensor copy: ${boxes}`;
-  const remedy = remedyOf(boxes);
+  const made = engineCopy(op, windows, layout, target);
+  if (typeof made !== "string") return made;
+  const reason = `no tensor copy: ${made}`;
+  const remedy = remedyOf(made);
   const width = asynchronousWidth(windows, layout);
   const filled = op.attributes.fill === "zero";
   if (windows.intoShared && width >= 4 && filled && target.features.includes("cp.async"))
     return { method: "cp.async", pieces: width, reason, remedy };
   return { method: "plain", pieces: width, reason, remedy };
+}
+
+/** More runs than that are copied by lanes, which start them together. */
+const mostRuns = 64;
+
+/** How TMA makes the copy, or why not. */
+export function engineCopy(
+  op: Op<"copy_async">,
+  windows: CopyWindows,
+  layout: SharedLayout,
+  target: Target,
+): CopyMethod | string {
+  if (!target.features.includes("tma")) return `${target.name} has no tensor copies`;
+  const boxes = tensorPieces(op, windows, layout);
+  const runs = bulkRuns(op, windows, layout);
+  const isFew = typeof runs === "number" && (needsEngine(op) !== undefined || runs <= mostRuns);
+  if (isFew && (typeof boxes === "string" || runs < boxes))
+    return { method: "bulk", pieces: runs, reason: "rows follow on in both memories" };
+  if (typeof boxes === "string") return boxes;
+  return { method: "tensor", pieces: boxes, reason: "the windows are boxes of a tensor map" };
+}
+
+/** How many runs of bytes make the copy, or why none do. */
+function bulkRuns(
+  op: Op<"copy_async">,
+  { global, shared }: CopyWindows,
+  layout: SharedLayout,
+): number | string {
+  if (isRounded(op)) return "only a tensor map rounds";
+  const views = shared.views(layout);
+  if (views === undefined) return "the shared window is reshaped across what is stored apart";
+  const plans = views.map((view) => planBulk(global, view));
+  const problem = plans.find((plan) => typeof plan === "string");
+  if (typeof problem === "string") return problem;
+  const [plan] = plans;
+  return plan === undefined || typeof plan === "string" ? "there is no view" : plan.runs.length;
 }
 
 /** What a copy is made with. */
@@ -122,13 +158,13 @@ export function copyProblem(
   method: CopyMethod["method"],
   { sides, layout, target }: CopySetting,
 ): string | undefined {
-  if (method === "tensor") {
+  if (method === "tensor" || method === "bulk") {
     if (!target.features.includes("tma")) return `${target.name} has no tensor copies`;
-    const pieces = tensorPieces(op, sides, layout);
+    const pieces = (method === "tensor" ? tensorPieces : bulkRuns)(op, sides, layout);
     return typeof pieces === "string" ? pieces : undefined;
   }
-  const needed = needsTensor(op);
-  if (needed !== undefined) return `${needed} is a tensor copy`;
+  const needed = needsEngine(op);
+  if (needed !== undefined) return `${needed} is made by TMA`;
   if (method === "plain") return undefined;
   if (!target.features.includes("cp.async")) return `${target.name} does not have it`;
   if (!sides.intoShared) return "it copies into shared memory";
@@ -138,7 +174,7 @@ export function copyProblem(
 }
 
 export function copyCost({ method, pieces }: CopyMethod, { shared }: CopyWindows): number {
-  if (method === "tensor") return pieces;
+  if (method === "tensor" || method === "bulk") return pieces;
   const perLane = windowBytes(shared) / 128 / pieces;
   return Math.ceil(perLane) * (method === "cp.async" ? costs.asynchronousCopy : costs.plainCopy);
 }
@@ -152,7 +188,9 @@ export function tensorPieces(
   { global, shared, intoShared }: CopyWindows,
   layout: SharedLayout,
 ): number | string {
-  const stored = intoShared ? fillProblem(op, global) : storeProblem(global);
+  const stored = intoShared
+    ? fillProblem(op, global)
+    : (storeProblem(global) ?? reductionProblem(op, global));
   const problem = mapProblem(global) ?? stored;
   if (problem !== undefined) return problem;
   const views = shared.views(layout);
@@ -170,6 +208,14 @@ export function tensorPieces(
 export function boxPlanOf(global: GlobalWindow, view: SharedView): BoxPlan | string {
   if (global.box === undefined) return "the array is reshaped across gaps";
   return planBoxes(global.box, view, contiguousAxis(global) ?? 0);
+}
+
+/** No element of a tensor map is an f64 that is added to another. */
+export function reductionProblem(
+  { attributes: { reduction } }: Op<"copy_async">,
+  { dtype }: GlobalWindow,
+): string | undefined {
+  return reduction !== "none" && dtype === f64 ? "TMA adds no f64 by a tensor map" : undefined;
 }
 
 /** Elements of 8 bits are bytes to TMA, which has no NaN for those. */

@@ -5,13 +5,13 @@ import { operandValues } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
-import { isRounded, needsTensor } from "./copy-methods.ts";
+import { isRounded, needsEngine } from "./copy-methods.ts";
 
 /** Throws where the target lacks what the op needs. */
 export function requireFeatures(op: AnyOp, target: Target): void {
   const { features, name } = target;
   if (op.kind === "copy_async" && !features.includes("tma")) {
-    const needed = needsTensor(op);
+    const needed = needsEngine(op);
     if (needed === undefined) return;
     throw targetError(
       op,

@@ -9,7 +9,7 @@
  * Boxes at the ends of long axes may have fewer elements, and then have a map of their own. The text is what a placed kernel says of a copy, and of a `prefetch_maps` that asks for it ahead. Of one array, equal texts
  * mean equal maps.
  */
-import { f32, i64, tf32, u64, u8 } from "../../formats/dtype.ts";
+import { f32, i64, tf32, u32, u64, u8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Kernel, Op, Value } from "../../ir/node.ts";
 import { ceilDivSize, multiplySizes, sizeText } from "../../ir/size.ts";
@@ -136,12 +136,14 @@ function sharedView(shared: SharedWindow, windows: Windows): SharedView {
 }
 
 /**
- * What TMA takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones, and what it
- * took for tf32 it would round, and change the bits of NaNs.
+ * What TMA takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones, and no signed bits; and what
+ * it took for tf32 it would round, and change the bits of NaNs.
  */
 function unitOf(dtype: DType, reduction: Op<"copy_async">["attributes"]["reduction"]): DType {
   if (dtype.bits < 8) return u8;
   if (dtype === tf32) return f32;
+  const asBits = reduction === "and" || reduction === "or" || reduction === "xor";
+  if (asBits && dtype.kind === "signed") return dtype === i64 ? u64 : u32;
   return reduction === "add" && dtype === i64 ? u64 : dtype;
 }
 

@@ -51,6 +51,7 @@ function productLines({ products }: Placement): readonly string[] {
 
 const units: { readonly [M in CopyMethod["method"]]: (pieces: number) => string } = {
   tensor: (pieces) => `tensor, ${pieces} ${pieces === 1 ? "box" : "boxes"}`,
+  bulk: (pieces) => `bulk, ${pieces} ${pieces === 1 ? "run" : "runs"}`,
   "cp.async": (pieces) => `cp.async, ${pieces} bytes a thread`,
   plain: (pieces) => `loads and stores, ${pieces} bytes a thread`,
 };

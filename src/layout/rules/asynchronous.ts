@@ -12,10 +12,12 @@ import {
   copyCost,
   copyMethod,
   copyWindows,
-  needsTensor,
+  engineCopy,
+  needsEngine,
+  reductionProblem,
   storeProblem,
-  tensorPieces,
 } from "../model/copy-methods.ts";
+import { bulkProblem } from "../model/bulk-copies.ts";
 import type { CopyWindows } from "../model/copy-methods.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { requireFeatures } from "../model/required-features.ts";
@@ -31,12 +33,12 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   const { target, windows } = context.surroundings;
   const sides = copyWindows(op, windows);
   const variable = context.allocation(sides.shared);
-  const needed = needsTensor(op);
+  const needed = needsEngine(op);
   requireFeatures(op, target);
   const side = sides.intoShared ? "into" : "from";
   requireReducible(op, sides);
   if (needed !== undefined) {
-    const message = `${needed} copies ${side} ${variable.label} by a tensor map`;
+    const message = `${needed} copies ${side} ${variable.label} by TMA`;
     const relax = isRounded(op)
       ? "copy f32 as it is, and cast it"
       : op.attributes.multicast.length > 0
@@ -44,8 +46,8 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
         : "copy without reduction, and combine by atomics";
     context.require([variable], undefined, { op, message, relax }, () => {
       return (layout: SharedLayout) => {
-        const pieces = tensorPieces(op, sides, layout);
-        return typeof pieces === "number" ? true : pieces;
+        const made = engineCopy(op, sides, layout, target);
+        return typeof made === "string" ? made : true;
       };
     });
   }
@@ -57,14 +59,17 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
 
 /** Only TMA reduces, and there are windows that it would not keep to. */
 function requireReducible(op: Op<"copy_async">, { global, intoShared }: CopyWindows): void {
-  const problem = intoShared ? undefined : storeProblem(global);
-  if (op.attributes.reduction === "none" || problem === undefined) return;
+  const { reduction } = op.attributes;
+  if (reduction === "none" || intoShared) return;
+  const problem = storeProblem(global) ?? reductionProblem(op, global);
+  const inRuns = bulkProblem(global);
+  if (problem === undefined || inRuns === undefined) return;
   throw new TilewrightError({
     code: "TW7002",
-    message: `TMA cannot ${op.attributes.reduction} into this window: ${problem}`,
+    message: `TMA cannot ${reduction} into this window: ${problem}`,
     location: op.location,
-    expected: "a window that TMA stores whole",
-    found: problem,
+    expected: "a window that TMA stores whole, or one that is known to lie inside the array",
+    found: `${problem}; ${inRuns}`,
   });
 }
 

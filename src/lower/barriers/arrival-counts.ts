@@ -7,6 +7,7 @@
  *
  * Where both arrive on one barrier, the copy arrives as often as the warps do.
  */
+import { isEngineCopy } from "../../ir/ops/asynchronous.ts";
 import { noSlots } from "../../ir/make-op.ts";
 import type { Kernel, Region, Value } from "../../ir/node.ts";
 import { regionList } from "../../ir/traverse.ts";
@@ -25,7 +26,7 @@ function collect({ ops }: Region, byWarps: Set<Value>): void {
   visitEach(ops, (op) => {
     if (op.kind === "barrier_arrive") byWarps.add(op.operands.barrier);
     const { barrier } = op.kind === "copy_async" ? op.operands : { barrier: undefined };
-    if (op.kind === "copy_async" && barrier !== undefined && op.attributes.by !== "tensor")
+    if (op.kind === "copy_async" && barrier !== undefined && !isEngineCopy(op.attributes))
       byWarps.add(barrier);
     // Warps on their own arrive one by one, with whatever count the others need.
     if (op.kind !== "warps" && op.regions !== noSlots)

@@ -10,6 +10,7 @@
  *
  * The warps synchronize before and after the whole loop, and agree on the phases that were waited for.
  */
+import { isEngineCopy } from "../../ir/ops/asynchronous.ts";
 import { bool, i32 } from "../../formats/dtype.ts";
 import { noSlots, nothing, opOf, regionOf } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
@@ -107,7 +108,7 @@ class Elector {
 function mayBeLeft(op: AnyOp): boolean {
   if (op.kind === "barrier_wait") return true;
   if (op.kind === "copy_async")
-    return op.attributes.by === "tensor" && op.operands.barrier !== undefined;
+    return isEngineCopy(op.attributes) && op.operands.barrier !== undefined;
   const numbers = op.results.every(({ type }) => type.kind === "scalar" || type.kind === "ref");
   const { regions } = traitsOf(op);
   if (regions === "repeat" || regions === "one of" || op.kind === "yield") return numbers;

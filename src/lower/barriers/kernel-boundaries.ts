@@ -8,6 +8,7 @@
  *   cluster_barrier {reason = "no block ends while others reach into it"}     unless the program's last line synchronizes them
  *   yield
  */
+import { isEngineCopy } from "../../ir/ops/asynchronous.ts";
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { changeBody, changeOps } from "../../ir/rewrite/substitute.ts";
 import { releaseScope } from "../../ir/traits.ts";
@@ -78,7 +79,7 @@ function copiesUntold({ body }: Kernel): boolean {
   let found = false;
   walkOps(body, (op) => {
     const { barrier } = op.kind === "copy_async" ? op.operands : {};
-    found ||= op.kind === "copy_async" && barrier === undefined && op.attributes.by === "tensor";
+    found ||= op.kind === "copy_async" && barrier === undefined && isEngineCopy(op.attributes);
   });
   return found;
 }

@@ -143,7 +143,7 @@ function strideRemedy(stride: Size, wanted: number): string {
 function copyNotes({ copies, target }: Placement): readonly PerformanceNote[] {
   if (!target.features.includes("tma")) return [];
   return [...copies].flatMap(([op, { method, pieces, reason, remedy }]) => {
-    if (method === "tensor") return [];
+    if (method === "tensor" || method === "bulk") return [];
     if (pieces >= widestBytes)
       return remedy === undefined
         ? []

@@ -9,7 +9,7 @@ import {
 } from "../../formats/arithmetic/index.ts";
 import type { DotShape } from "../../formats/arithmetic/index.ts";
 import { convertElements } from "../../formats/convert.ts";
-import { allocateElements } from "../../formats/dtype.ts";
+import { allocateElements, isFloat } from "../../formats/dtype.ts";
 import type { DType, Elements } from "../../formats/dtype.ts";
 import { writeElement } from "../../formats/values.ts";
 import type { Op, Value } from "../../ir/node.ts";
@@ -179,11 +179,35 @@ function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {
   });
 }
 
+type Reduction = Exclude<Op<"copy_async">["attributes"]["reduction"], "none">;
+
 /** Replaces the elements by their combination with what the view holds. */
-function combine(reduction: "add" | "min" | "max", view: View, elements: Elements): void {
+function combine(reduction: Reduction, view: View, elements: Elements): void {
   const old = allocateElements(view.dtype, elements.length);
   gather(view, old, zeroOf(view.dtype));
+  if (reduction === "inc" || reduction === "dec") return count(reduction, old, elements);
+  const given = isFloat(view.dtype) && reduction !== "add" ? elements.slice() : undefined;
   binaryElements(reduction, view.dtype, old, elements, elements);
+  if (given !== undefined) takeNumbers(old, given, elements);
+}
+
+/** Of a NaN and a number TMA takes the number. */
+function takeNumbers(old: Elements, given: Elements, elements: Elements): void {
+  for (let index = 0; index < elements.length; index += 1) {
+    const [before, other] = [old[index], given[index]];
+    if (Number.isNaN(before) && other !== undefined) elements[index] = other;
+    if (Number.isNaN(other) && before !== undefined) elements[index] = before;
+  }
+}
+
+/** Counts up from what is old to the element and starts anew at 0, or down to 0 and starts anew at the element. */
+function count(way: "inc" | "dec", old: Elements, elements: Elements): void {
+  for (let index = 0; index < elements.length; index += 1) {
+    const [from, limit] = [Number(old[index]), Number(elements[index])];
+    const up = from >= limit ? 0 : from + 1;
+    const down = from === 0 || from > limit ? limit : from - 1;
+    elements[index] = way === "inc" ? up : down;
+  }
 }
 
 function areDone(awaited: readonly Work[]): boolean {

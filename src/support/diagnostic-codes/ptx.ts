@@ -11,9 +11,10 @@ export const ptxCodes = registerCodes({
   TW7002: {
     title: "reducing copy into a window that TMA does not bound",
     cause:
-      "TMA writes rows to the next 16 bytes and takes no box that begins before the array; copies without a reduction are made by threads there.",
+      "TMA writes rows to the next 16 bytes and takes no box that begins before the array, and adds f64 only where a window is known to lie inside; copies without a reduction are made by threads there.",
     example: 'copyAsync(buffer, x.at(slice(0, 64)), { reduction: "add" })  // x: f32 [n]',
-    remedy: "declare the last extent as a multiple of 16 bytes, or combine by atomics",
+    remedy:
+      "declare the last extent as a multiple of 16 bytes (of the block, for f64), or combine by atomics",
   },
   TW7003: {
     title: "inline PTX that is not instructions on its own registers",

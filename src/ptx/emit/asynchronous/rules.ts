@@ -2,6 +2,7 @@
  * Asynchronous ops. Copies and groups belong to one lane of the agent, the same one each time, because the
  * hardware counts groups for each lane.
  */
+import { isEngineCopy } from "../../../ir/ops/asynchronous.ts";
 import type { asynchronousOps } from "../../../ir/ops/asynchronous.ts";
 import type { Kernel, Op, Region } from "../../../ir/node.ts";
 import { refOf, regionList, walkOps } from "../../../ir/traverse.ts";
@@ -13,7 +14,9 @@ import type { EmitContext, EmitRules } from "../context.ts";
 import { threadCopyIn, threadCopyOut } from "./thread-copies.ts";
 import { prefetch, prefetchMaps } from "./prefetch.ts";
 import { makeAccumulator, sharedRef, wgmma, wgmmaWait } from "./products.ts";
-import { tensorCopyIn, tensorCopyOut } from "./tensor-copies.ts";
+import { planBulkCopy } from "./bulk-copies.ts";
+import { engineCopyIn, engineCopyOut } from "./engine-copies.ts";
+import { planTensorCopy } from "./tensor-copies.ts";
 
 /** The lane that starts copies: lane 0 of the thread, or of the warp that runs on its own. */
 function copyingLane({ numbers, scope }: EmitContext): Register {
@@ -23,16 +26,17 @@ function copyingLane({ numbers, scope }: EmitContext): Register {
 function copyAsync(op: Op<"copy_async">, context: EmitContext): void {
   const { source, destination } = op.operands;
   const into = refOf(destination).space !== "gmem";
-  if (op.attributes.by !== "tensor") {
+  if (!isEngineCopy(op.attributes)) {
     if (into) threadCopyIn(context, op);
     else threadCopyOut(context, op);
     return;
   }
   const shared = sharedRef(context, into ? destination : source);
   const global = context.ref(into ? source : destination);
-  if (global.kind !== "global") throw new Error("a tensor copy of what is no box of an array");
-  if (into) tensorCopyIn(context, op, global, shared);
-  else tensorCopyOut(context, op, global, shared);
+  if (global.kind !== "global") throw new Error("TMA copies a box of an array");
+  const planned = op.attributes.by === "bulk" ? planBulkCopy : planTensorCopy;
+  const copy = into ? engineCopyIn : engineCopyOut;
+  copy(context, op, () => planned(context, op, global, shared));
 }
 
 /** The program threads whose warps commit groups of their own, which the thread waits for, too. */

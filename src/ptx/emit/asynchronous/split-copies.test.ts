@@ -1,4 +1,4 @@
-/** Copies that are longer than a box of TMA along an axis, or have more axes, which consist of several. */
+/** Copies that are longer than a box of TMA along an axis, or have more axes, which consist of several. What overhangs its array is no run of bytes. */
 import { afterAll, expect, test } from "vitest";
 import { f16, f32, i32, i8 } from "../../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
@@ -42,15 +42,13 @@ function carried<D extends DTypeName>(
   return kernel(
     {
       name: "carried",
-      grid: { i: 1 },
       inputs: { x: tensor(dtype, array) },
       inouts: { out: tensor(dtype, array) },
       outputs: { seen: tensor(dtype, window) },
       scratch: { buffer: smem(dtype, window), landed: barrier() },
     },
-    ({ i, x, out, seen, buffer, landed }) => {
-      // Of what depends on the block's number it is not known whether it is inside.
-      const here = window.map((size, axis) => slice(i.add(starts[axis] ?? 0), size));
+    ({ x, out, seen, buffer, landed }) => {
+      const here = window.map((size, axis) => slice(starts[axis] ?? 0, size));
       copyAsync(x.at(...here), buffer, { barrier: landed });
       landed.wait();
       seen.store(buffer.load());
@@ -75,11 +73,11 @@ function elementAt(indices: readonly number[], shape: readonly number[]): number
 }
 
 const forms: readonly (readonly [string, DType, Form, number])[] = [
-  ["a row that ends in a shorter box", f32, { array: [1000], window: [1000] }, 4],
+  ["a row that ends in a shorter box", f32, { array: [996], window: [1000] }, 4],
   ["a row that overhangs in the middle of a box", f32, { array: [700], window: [1000] }, 4],
-  ["swizzled rows", f16, { array: [512, 64], window: [512, 64] }, 2],
+  ["swizzled rows", f16, { array: [511, 64], window: [512, 64] }, 2],
   ["swizzled rows that overhang", f16, { array: [280, 64], window: [300, 64] }, 2],
-  ["a prime number of rows", i8, { array: [260, 16], window: [257, 16] }, 2],
+  ["a prime number of rows", i8, { array: [256, 16], window: [257, 16] }, 2],
   ["six axes", f32, { array: [2, 3, 2, 3, 2, 8], window: [2, 2, 2, 2, 2, 8] }, 4],
   [
     "six axes, of which two overhang",
@@ -104,7 +102,7 @@ const forms: readonly (readonly [string, DType, Form, number])[] = [
     { array: [1100], window: [1000], starts: [256], reduction: "add" },
     4,
   ],
-  ["seven axes", f16, { array: [2, 2, 2, 2, 2, 2, 64], window: [2, 2, 2, 2, 2, 2, 64] }, 8],
+  ["seven axes", f16, { array: [1, 2, 2, 2, 2, 2, 64], window: [2, 2, 2, 2, 2, 2, 64] }, 8],
 ];
 
 test.each(forms)("%s", async (_, dtype, form, boxes) => {

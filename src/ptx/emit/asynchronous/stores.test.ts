@@ -92,5 +92,7 @@ test("a copy hands the cache a policy where it is told to", () => {
 });
 
 test("a reduction that only TMA makes is refused there", () => {
-  expect(() => textOf(1001, { reduction: "add" })).toThrow("TW7002");
+  expect(() => textOf(dim("n"), { reduction: "add" })).toThrow("TW7002");
+  expect(() => textOf(1000, { reduction: "add" }, 16)).toThrow("TW7002");
+  expect(textOf(1001, { reduction: "add" })).toContain("cp.reduce.async.bulk.global");
 });

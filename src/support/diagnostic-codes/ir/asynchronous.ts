@@ -23,15 +23,15 @@ export const asynchronousCodes = registerCodes({
   },
   TW2063: {
     title: "copy of a window without axes",
-    cause: "Copies move rows of whole 16-byte pieces, and a window of all indices is one element.",
+    cause: "Copies move whole pieces of 16 bytes, and a window of all indices is one element.",
     example: "copyAsync(x.at(i, 0), buffer.at(0, 0), { barrier })",
     remedy: "take a slice along one axis, or load and store the element",
   },
   TW2064: {
     title: "unaligned copy",
-    cause: "TMA moves rows of whole 16-byte pieces.",
+    cause: "TMA moves whole pieces of 16 bytes.",
     example: "copyAsync(x.at(slice(i, 3)), buffer, { barrier })  // 3 f32 are 12 bytes",
-    remedy: "make the last extent a multiple of 16 bytes, or load and store instead",
+    remedy: "make the window a multiple of 16 bytes, or load and store instead",
   },
   TW2066: {
     title: "copy without a barrier",
@@ -67,7 +67,7 @@ export const asynchronousCodes = registerCodes({
   TW2071: {
     title: "reduction of this dtype",
     cause:
-      "Copies add f16, bf16, f32 and 32- and 64-bit integers, and take minima and maxima of the same without f32.",
+      "Copies add f16, bf16, f32, f64 and 32- and 64-bit integers, take minima and maxima of f16, bf16 and these integers and their bits (and, or, xor), and count in u32 (inc, dec).",
     example: 'copyAsync(buffer, out, { reduction: "max" })  // f32',
     remedy: "use another dtype, or an atomic update",
   },
