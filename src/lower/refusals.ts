@@ -8,7 +8,7 @@
  */
 import type { AnyOp, Kernel, Region } from "../ir/node.ts";
 import { regionList } from "../ir/traverse.ts";
-import { needsTensor } from "../layout/model/copy-methods.ts";
+import { needsEngine } from "../layout/model/copy-methods.ts";
 import { fitsRegisters } from "../layout/plan/register-limit.ts";
 import { runToCompletion } from "../support/coroutine.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -61,5 +61,5 @@ function doubtsOf({ ops }: Region, warps: number): Doubts {
 function statesLayout(op: AnyOp): boolean {
   if (op.kind === "layout_cast") return op.attributes.hint !== true;
   if (op.kind === "alloc" || op.kind === "union_member") return op.attributes.layout !== undefined;
-  return op.kind === "copy_async" && needsTensor(op) !== undefined;
+  return op.kind === "copy_async" && needsEngine(op) !== undefined;
 }
