@@ -18,6 +18,7 @@ import type { Location } from "../support/location.ts";
 import { requireAttributeKinds } from "./attribute-kinds.ts";
 import type {
   BarrierSpec,
+  ClusterBarrierSpec,
   MemorySpec,
   ScratchSpec,
   SemaphoreSpec,
@@ -25,6 +26,8 @@ import type {
 } from "./arguments.ts";
 import { Ref, refObject } from "./ref.ts";
 import { Barrier } from "./barriers.ts";
+import { allocateClusterBarrier } from "./cluster-barriers.ts";
+import type { ClusterBarrier } from "./cluster-barriers.ts";
 import { Semaphore } from "./sync.ts";
 import { activeTrace, emitOrigin, emitValue } from "./trace.ts";
 
@@ -34,11 +37,13 @@ export type ScratchObject<S> =
     ? Ref<D>
     : S extends BarrierSpec
       ? Barrier
-      : S extends SemaphoreSpec
-        ? Semaphore
-        : S extends UnionSpec<infer Members>
-          ? { readonly [N in keyof Members]: ScratchObject<Members[N]> }
-          : never;
+      : S extends ClusterBarrierSpec
+        ? ClusterBarrier
+        : S extends SemaphoreSpec
+          ? Semaphore
+          : S extends UnionSpec<infer Members>
+            ? { readonly [N in keyof Members]: ScratchObject<Members[N]> }
+            : never;
 
 export type ScratchObjects<S> = { readonly [N in keyof S]: ScratchObject<S[N]> };
 
@@ -58,6 +63,8 @@ export function allocate(name: string, spec: ScratchSpec): unknown {
       const attributes = { count, ...axes, arrivals, name };
       return new Barrier(emitOrigin("alloc_barrier", {}, attributes, location), shape);
     }
+    case "cluster barrier":
+      return allocateClusterBarrier(activeTrace("clusterBarrier", spec.location), name, spec);
     case "semaphore": {
       const { shape, restored, location } = spec;
       const attributes = { shape, name, ...(restored && { restored }) };

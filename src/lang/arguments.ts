@@ -10,6 +10,7 @@
  * | `scalar(f32)`                  | `Scalar<"f32">`        |
  * | `smem(bf16, [64, 64])`         | `Ref<"bf16">`          |
  * | `barrier({ count: 2 })`        | `Barrier`              |
+ * | `clusterBarrier("i")`          | `ClusterBarrier`       |
  * | `semaphore([4])`               | `Semaphore`            |
  * | `union({ a: smem(…) }, { … })` | `{ a: Ref<…>, … }`     |
  */
@@ -86,6 +87,21 @@ export interface BarrierSpec {
   readonly location: Location;
 }
 
+/** A barrier of the blocks of a cluster, or an array of them. */
+export interface ClusterBarrierSpec {
+  readonly kind: "cluster barrier";
+  /** The axes along which blocks meet; all of the cluster where there are none. */
+  readonly axes: readonly string[] | undefined;
+  /** How many arrivals of each block complete a phase. */
+  readonly arrivals: number;
+  /** How many barriers each block has. */
+  readonly count: number;
+  /** How many there are along each axis. */
+  readonly shape: readonly number[];
+  /** Where the program declares it. */
+  readonly location: Location;
+}
+
 /** Counters shared by the grid. */
 export interface SemaphoreSpec {
   readonly kind: "semaphore";
@@ -114,10 +130,10 @@ export interface UnionSpec<Members extends UnionGroup = UnionGroup> {
 }
 
 /** What a kernel can ask for as scratch: memory, barriers, semaphores, or alternatives that share memory. */
-export type ScratchSpec = MemorySpec | BarrierSpec | SemaphoreSpec | UnionSpec;
+export type ScratchSpec = MemorySpec | BarrierSpec | ClusterBarrierSpec | SemaphoreSpec | UnionSpec;
 
 /** Scratch that can be allocated in the middle of a kernel: what lives within a block, and counters of the grid. */
-export type ScopedSpec = MemorySpec<DTypeName, "smem"> | BarrierSpec | SemaphoreSpec | UnionSpec;
+export type ScopedSpec = Exclude<ScratchSpec, MemorySpec> | MemorySpec<DTypeName, "smem">;
 
 /** An array argument of a kernel; contiguous in row-major order unless `strides` are given. */
 export function tensor<D extends DTypeName>(
@@ -233,23 +249,64 @@ export function barrier(
   const location = captureLocation();
   requireKnownOptions("barrier", options, ["arrivals", "count"], "TW1033", location);
   const { arrivals = 1, count = 1 } = options;
+  return Object.freeze({
+    kind: "barrier",
+    ...barrierArray("a barrier", arrivals, count, location),
+    location,
+  });
+}
+
+/**
+ * Barriers of the blocks of a cluster along the named axes, all of the cluster's unless given: each block has `count` of them, or so many along each axis,
+ * and phases complete after `arrivals` arrivals of every one of these blocks.
+ */
+export function clusterBarrier(
+  axes?: string | readonly string[],
+  options: { readonly arrivals?: number; readonly count?: number | readonly number[] } = {},
+): ClusterBarrierSpec {
+  const location = captureLocation();
+  requireKnownOptions("clusterBarrier", options, ["arrivals", "count"], "TW1033", location);
+  const { arrivals = 1, count = 1 } = options;
+  return Object.freeze({
+    kind: "cluster barrier",
+    axes: axes === undefined ? undefined : clusterAxes(axes, location),
+    ...barrierArray("a cluster's barrier", arrivals, count, location),
+    location,
+  });
+}
+
+function clusterAxes(given: unknown, location: Location): readonly string[] {
+  const axes: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const named = axes.filter((axis, at) => typeof axis === "string" && axes.indexOf(axis) === at);
+  if (named.length === 0 || named.length !== axes.length)
+    return wrongKind(
+      "what clusterBarrier takes",
+      'an axis of the cluster, "i", or several, ["i", "j"]',
+      given,
+      location,
+    );
+  return Object.freeze(named.map(String));
+}
+
+/** Barriers row by row, and how many arrivals each of them counts. */
+function barrierArray(
+  what: string,
+  arrivals: number,
+  count: number | readonly number[],
+  location: Location,
+): Pick<BarrierSpec, "arrivals" | "count" | "shape"> {
   if (!isPositiveInteger(arrivals))
-    wrongKind("arrivals of a barrier", "a positive whole number", arrivals, location);
+    wrongKind(`arrivals of ${what}`, "a positive whole number", arrivals, location);
   const shape: readonly unknown[] = Array.isArray(count) ? count : [count];
   if (shape.length === 0 || !shape.every(isPositiveInteger))
     return wrongKind(
-      "count of a barrier",
+      `count of ${what}`,
       "a positive whole number, or one for each axis",
       count,
       location,
     );
-  return Object.freeze({
-    kind: "barrier",
-    arrivals,
-    count: shape.reduce((product, extent) => product * extent, 1),
-    shape: Object.freeze([...shape]),
-    location,
-  });
+  const barriers = shape.reduce((product, extent) => product * extent, 1);
+  return { arrivals, count: barriers, shape: Object.freeze([...shape]) };
 }
 
 /**
@@ -326,6 +383,7 @@ export const specNames: { readonly [K in AnySpec["kind"]]: string } = {
   scalar: "scalar(…)",
   memory: "smem(…) or gmem(…)",
   barrier: "barrier(…)",
+  "cluster barrier": "clusterBarrier(…)",
   semaphore: "semaphore(…)",
   union: "union(…)",
 };

@@ -382,13 +382,13 @@ export function scoped(
 }
 
 function requireScoped(name: string, spec: unknown, location: Location): void {
-  const isLocal = isSpec(spec, ["barrier", "semaphore", "union"]);
+  const isLocal = isSpec(spec, ["barrier", "cluster barrier", "semaphore", "union"]);
   if (isLocal || (isSpec(spec, ["memory"]) && spec.space === "smem")) return;
   throw new TilewrightError({
     code: "TW1031",
     message: `${name} cannot be allocated by scoped`,
     location,
-    expected: "smem(…), barrier(…), semaphore(…) or union(…)",
+    expected: "smem(…), barrier(…), clusterBarrier(…), semaphore(…) or union(…)",
     found: describeSpec(spec),
   });
 }

@@ -26,11 +26,22 @@ export type {
   ReduceWithOptions,
   ScanWithOptions,
 } from "./combine.ts";
-export { tensor, tensors, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
+export {
+  tensor,
+  tensors,
+  barrier,
+  clusterBarrier,
+  gmem,
+  scalar,
+  semaphore,
+  smem,
+  union,
+} from "./arguments.ts";
 export type {
   TensorSpec,
   TensorListSpec,
   BarrierSpec,
+  ClusterBarrierSpec,
   MemorySpec,
   ScalarSpec,
   ScopedSpec,
@@ -120,6 +131,7 @@ export {
   waitForPreviousKernel,
 } from "./sync.ts";
 export type { Barrier } from "./barriers.ts";
+export type { ClusterBarrier } from "./cluster-barriers.ts";
 export type { Semaphore } from "./sync.ts";
 export type { ReduceOptions, ScanOptions, SearchOptions, SortOptions, Tile } from "./tile.ts";
 export type { TensorList } from "./tensor-list.ts";

@@ -149,6 +149,10 @@ export interface CheckedSpec {
   readonly names: readonly string[];
 }
 
+const scratchKinds: readonly ScratchSpec["kind"][] = [
+  ...(["memory", "barrier", "cluster barrier", "semaphore", "union"] as const),
+];
+
 const fieldNames: readonly (keyof KernelSpec)[] = [
   "name",
   "grid",
@@ -190,7 +194,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
   checkEntries("an input", inputs, ["array", "arrays", "scalar"], register, location);
   checkEntries("an output", outputs, ["array", "arrays"], register, location);
   checkEntries("an inout", inouts, ["array", "arrays"], register, location);
-  checkEntries("scratch", scratch, ["memory", "barrier", "semaphore", "union"], register, location);
+  checkEntries("scratch", scratch, scratchKinds, register, location);
   const arrays = [inputs, outputs, inouts].flatMap((specs) => Object.values(specs));
   const sizes = [
     ...arrays.flatMap((array) => (array.kind === "scalar" ? [] : arraySizes(array))),

@@ -29,6 +29,8 @@ export class SyncPoint {
 export class Cluster {
   readonly blocks: readonly Block[];
   readonly syncPoint: SyncPoint;
+  /** Where its threads meet at the beginning of scopes whose barriers other blocks arrive on. */
+  readonly scopePoint: SyncPoint;
   /** Asynchronous operations that its threads have issued and that have not completed. */
   readonly pending = new Set<AsyncOperation>();
   /** Barriers of scopes that ended while something could still arrive on them. */
@@ -39,6 +41,7 @@ export class Cluster {
     this.#machine = machine;
     const threads = machine.program.kernel.threads.length;
     this.syncPoint = new SyncPoint("the cluster's barrier", blocks.length * threads);
+    this.scopePoint = new SyncPoint("the cluster to enter the scope", blocks.length * threads);
     this.blocks = blocks.map((coordinates, rank) => new Block(machine, this, coordinates, rank));
   }
 

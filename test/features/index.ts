@@ -2,6 +2,7 @@
 import type { MatrixCase } from "../matrix/case.ts";
 import { exact } from "../matrix/case.ts";
 import { argumentFeatures } from "./arguments.ts";
+import { clusterFeatures } from "./cluster-barriers.ts";
 import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
 import { copyFeatures } from "./copies.ts";
@@ -12,6 +13,7 @@ import { synchronisationFeatures } from "./synchronisation.ts";
 
 export const features: readonly Feature[] = [
   ...argumentFeatures,
+  ...clusterFeatures,
   ...controlFeatures,
   ...conversionFeatures,
   ...copyFeatures,

@@ -15,7 +15,7 @@ import { decodeValue, numberAt, scalarAt, toElements } from "../values.ts";
 import type { ScalarValue, SlotValue } from "../values.ts";
 import { isView } from "../view.ts";
 import { BarrierArray } from "../barriers.ts";
-import { emitSync } from "./execution-barriers.ts";
+import { emitSync, ownPoint } from "./execution-barriers.ts";
 import { profileMark } from "./profile.ts";
 
 function loop(op: Op<"loop">, code: Assembler): void {
@@ -174,12 +174,29 @@ function releaseScope(
   }
 }
 
+/** Whether other blocks of the cluster arrive on barriers of the scope: these begin in all blocks before anyone uses them. */
+function isToldByPeers({ regions: { body } }: Op<"scoped">): boolean {
+  const own = new Set(body.ops.flatMap((op) => (op.kind === "alloc_barrier" ? op.results : [])));
+  let found = false;
+  walkOps(body, (op) => {
+    if (op.kind !== "barrier_arrive" && op.kind !== "copy_async") return;
+    const { barrier } = op.operands;
+    if (barrier === undefined || !own.has(barrier)) return;
+    found ||=
+      op.kind === "copy_async"
+        ? op.attributes.multicast.length > 0
+        : op.operands.peer !== undefined;
+  });
+  return found;
+}
+
 function scoped(op: Op<"scoped">, code: Assembler): void {
   const together = code.company === "together";
-  if (together) emitSync(code, op);
+  if (together)
+    emitSync(code, op, isToldByPeers(op) ? ({ cluster }) => cluster.scopePoint : ownPoint);
   const { yielded, sites } = code.scopeRegion(op.regions.body);
   emitMoves(code, op, yielded);
-  if (together) emitSync(code, op);
+  if (together) emitSync(code, op, ownPoint);
   code.emit(op, (agent) => {
     releaseScope(agent, op, together ? agent.block.allocated : agent.allocated, sites);
     return "proceed";

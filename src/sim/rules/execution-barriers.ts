@@ -2,7 +2,7 @@
 import type { AnyOp } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { Agent, Outcome } from "../agent.ts";
-import type { SyncPoint } from "../block.ts";
+import type { Block, SyncPoint } from "../block.ts";
 import { arrivalsText } from "../race-messages.ts";
 import { placeText } from "../../happens-before/access.ts";
 import type { Assembler } from "../program.ts";
@@ -34,10 +34,15 @@ export function waitAt(agent: Agent, syncPoint: SyncPoint): Outcome {
   return "switch";
 }
 
-/** Emits a barrier of all threads of the block. */
-export function emitSync(code: Assembler, op: AnyOp): void {
-  code.emit(op, (agent) => arriveAt(agent, agent.block.syncPoint));
-  code.emit(op, (agent) => waitAt(agent, agent.block.syncPoint));
+/** Where all threads of the block meet. */
+export function ownPoint({ syncPoint }: Block): SyncPoint {
+  return syncPoint;
+}
+
+/** Emits a barrier of all threads that meet at the point. */
+export function emitSync(code: Assembler, op: AnyOp, pointOf: (block: Block) => SyncPoint): void {
+  code.emit(op, (agent) => arriveAt(agent, pointOf(agent.block)));
+  code.emit(op, (agent) => waitAt(agent, pointOf(agent.block)));
 }
 
 function reportSecondArrival(agent: Agent): never {

@@ -15,7 +15,7 @@ import type { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import type { Semaphore } from "../semaphores.ts";
 import { barrierAt, numberAt, semaphoreAt } from "../values.ts";
-import { arriveAt, emitSync, waitAt } from "./execution-barriers.ts";
+import { arriveAt, emitSync, ownPoint, waitAt } from "./execution-barriers.ts";
 import { emitAllocation } from "./memory.ts";
 
 /** Finds the barrier that an op names; stops the run where its index is out of range. */
@@ -301,7 +301,7 @@ export const synchronizationRules: Pick<SimulationRules, keyof typeof synchroniz
   },
 
   block_sync(op, code) {
-    emitSync(code, op);
+    emitSync(code, op, ownPoint);
   },
 
   cluster_arrive(op, code) {

@@ -53,9 +53,9 @@ export const pipelineCodes = registerCodes({
       'declare threads such as ["copy", "compute"], and move the call to where the message says',
   },
   TW1107: {
-    title: "multicast without a cluster",
+    title: "no blocks of a cluster along an axis",
     cause:
-      "A block is handed to the other blocks of a cluster along one axis of the grid, so the kernel's cluster must have several blocks along it.",
+      "A multicast hands a block of data to the other blocks of a cluster along axes, and a cluster's barrier is arrived at by all of them, so the kernel's cluster must have several blocks along these.",
     example: 'kernel({ grid: { i: 8 } }, …), with multicast: "i"',
     remedy: "name an axis of `cluster`, or give the kernel one",
   },

@@ -168,6 +168,11 @@ const specification: readonly BadCall[] = [
   ),
   host("barrier", options()),
   host(
+    "clusterBarrier",
+    parameter(() => "i", "undefined", "text", "empty"),
+    options(),
+  ),
+  host(
     "union",
     parameter(() => ({ a: library.smem(f32, [8]) }), "object", "bare"),
   ),
