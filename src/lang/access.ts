@@ -33,12 +33,16 @@ export type AtomicFunction = (typeof atomicFunctions)[number];
 export interface AccessOptions {
   /** One bool for each element, or one that repeats: the others are left alone. */
   readonly where?: Tile<"bool"> | Scalar<"bool">;
+  /** Leaves elements alone whose index in a tile is out of bounds; otherwise that is a mistake, and stops the kernel. */
+  readonly outOfBounds?: "drop";
 }
 
 /** What a load takes, and what it gives elsewhere. */
-export interface LoadOptions<D extends DTypeName = DTypeName> extends AccessOptions {
-  /** What stands where the window overhangs the array and where `where` is false; 0 without it. */
-  readonly fill?: number | HostValue<D> | Scalar<D>;
+export interface LoadOptions<D extends DTypeName = DTypeName> extends Pick<AccessOptions, "where"> {
+  /** What stands where the window overhangs the array and where `where` is false, a value or one for each element; 0 without it. */
+  readonly fill?: number | HostValue<D> | Scalar<D> | Tile<D>;
+  /** Lets `fill` stand for elements whose index in a tile is out of bounds; otherwise that is a mistake, and stops the kernel. */
+  readonly outOfBounds?: "pad";
   /** Tells the L2 cache to drop what is read first, or last; the window is one of global memory. */
   readonly evict?: (typeof evictions)[number];
 }
@@ -51,6 +55,8 @@ type AtomicResult<V, D extends DTypeName> = [Extract<V, { readonly kind: "tile" 
 export interface PickedElements {
   readonly indices: readonly Value[];
   readonly indexed?: readonly number[];
+  /** Which elements have all of their indices in bounds, with an axis for each of the accessed tile's. */
+  readonly inside?: () => Tile<"bool">;
 }
 
 /** Gives the window's picked elements; a symbol, to stay out of the user's sight. */
@@ -79,14 +85,15 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   /** Reads the elements into a tile; `fill`, or 0, stands where the window overhangs the array. */
   load(options: LoadOptions<D> = {}): Tile<D> {
     const location = captureLocation();
-    const { ref, indices, attributes } = this.#elements(location);
+    const { ref, indices, attributes, inside } = this.#elements(location);
     if (this.shape.length === 0) refuseRank(this, "load", "loadScalar", location);
-    requireKnownOptions("load", options, ["where", "fill", "evict"], "TW1033", location);
+    const known = ["where", "fill", "evict", "outOfBounds"];
+    requireKnownOptions("load", options, known, "TW1033", location);
     const { fill, evict } = options;
     const operands = {
       ref,
       indices,
-      ...this.#mask("load", options, location),
+      ...this.#mask("load", options, inside, location),
       ...(fill !== undefined && { fill: this.#fill(fill, location) }),
     };
     const hints = { ...attributes, ...(evict !== undefined && { evict }) };
@@ -96,8 +103,8 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   /** Writes a value, broadcast to the elements; what overhangs the array is dropped. */
   store(value: Operand<D>, options: AccessOptions = {}): void {
     const location = captureLocation();
-    const { ref, indices, attributes } = this.#elements(location);
-    const mask = this.#mask("store", options, location);
+    const { ref, indices, attributes, inside } = this.#elements(location);
+    const mask = this.#mask("store", options, inside, location);
     const stored = this.#stored("store", value, location);
     emit("store", { ref, value: stored, indices, ...mask }, attributes, location);
   }
@@ -128,14 +135,14 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     options: AccessOptions = {},
   ): AtomicResult<E | V, D> {
     const location = captureLocation();
-    const { ref, indices, attributes } = this.#elements(location);
+    const { ref, indices, attributes, inside } = this.#elements(location);
     this.#requireAtomicShape("compareExchange", [expected, value], location);
     const operands = {
       ref,
       indices,
       expected: this.#stored("compareExchange", expected, location),
       value: this.#stored("compareExchange", value, location),
-      ...this.#mask("compareExchange", options, location),
+      ...this.#mask("compareExchange", options, inside, location),
     };
     const old = emitValue("atomic_compare_exchange", operands, attributes, location);
     return dataObject(old, location) as AtomicResult<E | V, D>;
@@ -147,9 +154,9 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     options: AccessOptions,
     location: Location,
   ): AtomicResult<V, D> {
-    const { ref, indices, attributes } = this.#elements(location);
+    const { ref, indices, attributes, inside } = this.#elements(location);
     this.#requireAtomicShape("atomic", [value], location);
-    const mask = this.#mask("atomic", options, location);
+    const mask = this.#mask("atomic", options, inside, location);
     const operands = { ref, value: this.#stored("atomic", value, location), indices, ...mask };
     const old = emitValue("atomic", operands, { fn, ...attributes }, location);
     return dataObject(old, location) as AtomicResult<V, D>;
@@ -157,12 +164,17 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
 
   #elements(location: Location) {
     const ref = useValue(this, location);
-    const { indices, indexed } = this[picked](location);
-    return { ref, indices, attributes: indexed === undefined ? {} : { indexed } };
+    const { indices, indexed, inside } = this[picked](location);
+    return { ref, indices, inside, attributes: indexed === undefined ? {} : { indexed } };
   }
 
   /** The mask with an axis for each of the tile's; inference judges its extents. */
-  #mask(label: string, options: AccessOptions, location: Location): { readonly where?: Value } {
+  #mask(
+    label: "load" | "store" | "atomic" | "compareExchange",
+    options: AccessOptions | LoadOptions<D>,
+    inside: PickedElements["inside"],
+    location: Location,
+  ): { readonly where?: Value } {
     const given: unknown = options;
     if (given instanceof Traced)
       wrongKind(
@@ -172,11 +184,10 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
         location,
         `write ${label}(…, { where: mask })`,
       );
-    if (label !== "load") requireKnownOptions(label, options, ["where"], "TW1033", location);
-    const where: unknown = options.where;
+    if (label !== "load")
+      requireKnownOptions(label, options, ["where", "outOfBounds"], "TW1033", location);
+    const where = this.#where(label, options, inside, location);
     if (where === undefined) return {};
-    if (!isDataObject(where))
-      return wrongKind(`where of ${label}`, "a tile or a scalar of bool", where, location);
     const value = useValue(where, location);
     const own = shapeOf(value);
     const missing = this.shape.length - own.length;
@@ -185,6 +196,30 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     if (own.length === 0)
       return { where: emitValue("broadcast", { source: value }, { shape, axes: [] }, location) };
     return { where: emitValue("reshape", { source: value }, { shape }, location) };
+  }
+
+  /** The user's mask, and where indices are in bounds if others are to be left alone. */
+  #where(
+    label: "load" | "store" | "atomic" | "compareExchange",
+    { where, outOfBounds }: AccessOptions | LoadOptions<D>,
+    inside: PickedElements["inside"],
+    location: Location,
+  ): Tile<"bool"> | Scalar<"bool"> | undefined {
+    if (where !== undefined && !isDataObject(where))
+      wrongKind(`where of ${label}`, "a tile or a scalar of bool", where, location);
+    if (outOfBounds === undefined) return where;
+    const word = label === "load" ? "pad" : "drop";
+    if (outOfBounds !== word)
+      wrongKind(`outOfBounds of ${label}`, `"${word}"`, outOfBounds, location);
+    if (inside === undefined)
+      return wrongKind(
+        `outOfBounds of ${label}`,
+        "elements that tiles of indices pick",
+        this,
+        location,
+        "leave it out: where a window overhangs its array, loads pad and stores drop anyway",
+      );
+    return where === undefined ? inside() : inside().and(where);
   }
 
   /** The types promise a scalar for a scalar and a tile for a tile. */
@@ -202,8 +237,9 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
 
   #fill(fill: unknown, location: Location): Value {
     if (isPlain(fill)) return constantValue(this.dtype, [], fill, location);
-    if (isDataObject(fill)) return useValue(fill, location);
-    return wrongKind("fill of load", `a number or a scalar of ${this.dtype.name}`, fill, location);
+    const expected = `a number, a scalar or a tile of ${this.dtype.name}`;
+    if (!isDataObject(fill)) return wrongKind("fill of load", expected, fill, location);
+    return fill instanceof Tile ? this.#stored("fill", fill, location) : useValue(fill, location);
   }
 
   /** A value in the accessed shape where it broadcasts to it; inference judges what does not. */

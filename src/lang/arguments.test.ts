@@ -59,7 +59,7 @@ const kinds: readonly Mistake[] = [
     name: "text as fill",
     code: "TW1008",
     make: () => trace(({ x }) => x.load({ fill: wrong("-inf") })), // <- here
-    message: "fill of load must be a number or a scalar of f32",
+    message: "fill of load must be a number, a scalar or a tile of f32",
     found: 'the text "-inf"',
   },
   {

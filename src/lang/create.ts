@@ -8,6 +8,7 @@ import {
   productPrecisions,
 } from "../ir/precisions.ts";
 import type { DotAccumulation } from "../ir/precisions.ts";
+import type { Value } from "../ir/node.ts";
 import { sameShape, shapeText } from "../ir/size.ts";
 import type { SymbolicSize } from "../ir/size.ts";
 import { requireDType } from "../formats/argument-checks.ts";
@@ -58,15 +59,42 @@ export function constant<D extends DTypeName>(
   return new Scalar(constantOrigin(dtype, [], value, location));
 }
 
-/** A tile with the same value everywhere, which may be a size that is known at launch. */
+/** A tile with the same value everywhere: one that is known now, a size that is known at launch, a scalar, or a tile of one element. */
 export function full<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly number[],
-  value: number | HostValue<D> | SymbolicSize,
+  value: number | HostValue<D> | SymbolicSize | Scalar<NoInfer<D>> | Tile<NoInfer<D>>,
 ): Tile<D> {
   const location = captureLocation();
   requireFormat(dtype, location);
-  return new Tile(constantOrigin(dtype, tileShape("full", shape, location), value, location));
+  const extents = tileShape("full", shape, location);
+  if (value instanceof Scalar || value instanceof Tile)
+    return new Tile(originOf(repeated(dtype, extents, value, location), location));
+  return new Tile(constantOrigin(dtype, extents, value, location));
+}
+
+/** A traced value repeated over a shape. */
+function repeated(
+  dtype: DType,
+  shape: readonly number[],
+  value: Scalar | Tile,
+  location: Location,
+): Value {
+  const source = useValue(value, location);
+  if (value.dtype !== dtype)
+    throw new TilewrightError({
+      code: "TW2003",
+      message: `full makes a tile of ${dtype.name} of a value of ${value.dtype.name}`,
+      location,
+      expected: dtype.name,
+      found: value.dtype.name,
+      remedy: `convert the value with .cast(${dtype.name})`,
+    });
+  if (value instanceof Scalar) return broadcastValue(source, shape, location);
+  if (value.shape.some((extent) => extent !== 1))
+    return wrongKind("the value of full", "a scalar, or a tile of one element", value, location);
+  const one = emitValue("reshape", { source }, { shape: shape.map(() => 1) }, location);
+  return broadcastValue(one, shape, location);
 }
 
 /** A tile of zeros; of bools, false. */

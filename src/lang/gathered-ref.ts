@@ -11,10 +11,13 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import { indexedShape } from "../ir/indexed.ts";
 import type { Value } from "../ir/node.ts";
 import type { RefType } from "../ir/types.ts";
+import type { Size } from "../ir/size.ts";
+import { atLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { Accessible, picked } from "./access.ts";
 import type { PickedElements } from "./access.ts";
 import { joinShapes, shapeOf } from "./broadcast.ts";
+import { constant } from "./create.ts";
 import type { Tile } from "./tile.ts";
 import { emitValue } from "./trace.ts";
 import type { Origin } from "./trace.ts";
@@ -34,6 +37,7 @@ export class PickedRef<D extends DTypeName = DTypeName> extends Accessible<D> {
   /** Tells picked elements from a window. */
   readonly kind = "picked";
   readonly #axes: readonly IndexedAxis[];
+  readonly #window: readonly Size[];
   readonly #rank: number;
 
   /** @internal */
@@ -46,6 +50,7 @@ export class PickedRef<D extends DTypeName = DTypeName> extends Accessible<D> {
     const indexed = axes.map(({ axis }) => axis);
     super(made, window.dtype as DType<D>, indexedShape(window.shape, indexed, joined).shape);
     this.#axes = axes;
+    this.#window = window.shape;
     this.#rank = joined.length;
   }
 
@@ -54,7 +59,27 @@ export class PickedRef<D extends DTypeName = DTypeName> extends Accessible<D> {
     return {
       indices: this.#axes.map(({ tile }) => this.#index(tile, location)),
       indexed: this.#axes.map(({ axis }) => axis),
+      inside: () => this.#inside(location),
     };
+  }
+
+  /** Which elements have indices in bounds along each axis that tiles pick along. */
+  #inside(location: Location): Tile<"bool"> {
+    return atLocation(location, () => {
+      const tests = this.#axes.map(({ axis, tile }) => {
+        const extent = constant(tile.dtype, this.#window[axis] ?? 1);
+        return tile.ge(0).and(tile.lt(extent));
+      });
+      const [first, ...others] = tests;
+      if (first === undefined) throw new Error("what is picked is picked by tiles");
+      const all = others.reduce((some, test) => some.and(test), first);
+      // Axes that no tile picks along come before and behind; extents of 1 repeat.
+      const before = this.#axes[0]?.axis ?? 0;
+      const behind = this.shape.length - before - this.#rank;
+      const ones = (count: number): readonly number[] => Array.from({ length: count }, () => 1);
+      const missing = this.#rank - all.shape.length;
+      return all.reshape([...ones(before + missing), ...all.shape, ...ones(behind)]);
+    });
   }
 
   /** The tile with leading axes of extent 1 where others have more axes. */

@@ -118,7 +118,7 @@ class Gatherer {
       message: `${opName(this.#op)} with index ${index} on axis ${axis} of ${name}, which has ${extent}`,
       expected: `indices from 0 to ${extent - 1}`,
       found: `${index}, for element [${coordinatesOf(flat, this.#shape).join(", ")}] in ${placeText(agent.place())}`,
-      remedy: "leave such elements out with { where }",
+      remedy: "leave such elements out with { where }, or with { outOfBounds }",
     });
   }
 }

@@ -8,6 +8,7 @@ import { conversionFeatures } from "./conversions.ts";
 import { copyFeatures } from "./copies.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 import { numberFeatures } from "./numbers.ts";
+import { memoryFeatures } from "./memory.ts";
 import { pipelineFeatures } from "./pipelines.ts";
 import { synchronisationFeatures } from "./synchronisation.ts";
 
@@ -18,6 +19,7 @@ export const features: readonly Feature[] = [
   ...conversionFeatures,
   ...copyFeatures,
   ...numberFeatures,
+  ...memoryFeatures,
   ...pipelineFeatures,
   ...synchronisationFeatures,
 ];

@@ -1,5 +1,7 @@
 /** Mistakes with memory: windows, loads and stores, atomic updates, peers. */
 import {
+  full,
+  iota,
   all,
   tensor,
   constant,
@@ -243,6 +245,59 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     message: "the fill value of a load of f32 is i32",
     expected: "f32",
     found: "i32",
+  },
+  {
+    name: "fill of another shape",
+    code: "TW2044",
+    make: () =>
+      program(({ x }) => {
+        x.at(slice(4, 8)).load({ fill: zeros(f32, [4]) }); // <- fill of another shape
+      }),
+    message: "the fill value of a load has another shape than what is loaded",
+    expected: "[8, 64], or what repeats to it",
+    found: "[4]",
+  },
+  {
+    name: "padding of a window",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        x.at(slice(4, 8)).load({ outOfBounds: "pad" }); // <- padding of a window
+      }),
+    message: "outOfBounds of load",
+    remedy: "loads pad and stores drop anyway",
+  },
+  {
+    name: "padding that a store cannot do",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        const ids = iota(i32, [8], { axis: 0 });
+        // @ts-expect-error a store drops
+        x.at(ids).store(1, { outOfBounds: "pad" }); // <- padding that a store cannot do
+      }),
+    message: "outOfBounds of store",
+    expected: '"drop"',
+  },
+  {
+    name: "full of a tile of several elements",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        full(f32, [8], x.at(slice(0, 2)).load()); // <- full of a tile of several elements
+      }),
+    message: "the value of full",
+    expected: "a scalar, or a tile of one element",
+  },
+  {
+    name: "full of a value of another format",
+    code: "TW2003",
+    make: () =>
+      program(({ i }) => {
+        // @ts-expect-error the value has the format of the tile
+        full(f32, [8], i); // <- full of a value of another format
+      }),
+    message: "full makes a tile of f32 of a value of i32",
   },
   {
     name: "store of another dtype",

@@ -506,6 +506,8 @@ const rules: OpRules<[Checker], void> = {
   load: (op, checker) => {
     const layout = op.results[0] && checker.find(op.results[0]);
     if (layout !== undefined) beside(op, { layout, value: op.results[0] }, checker);
+    const { fill } = op.operands;
+    if (fill?.type.kind === "tile") pointwise(op, [fill], checker);
   },
   store: written,
   atomic: written,

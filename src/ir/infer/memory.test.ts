@@ -152,6 +152,14 @@ const mistakes: readonly Mistake[] = [
     message: "the fill value of a load of i32 is f32",
   },
   {
+    name: "fill of another shape",
+    code: "TW2044",
+    make: () => infer("load", { indices: [], ref: ref("gmem", i32, 64), fill: tile(i32, 32) }, {}),
+    message: "the fill value of a load has another shape than what is loaded",
+    expected: "[64], or what repeats to it",
+    found: "[32]",
+  },
+  {
     name: "load with a hint that the cache does not know",
     code: "TW2079",
     make: () => infer("load", { indices: [], ref: ref("gmem", f32, 64) }, { evict: "never" }),

@@ -24,7 +24,6 @@ import {
   requireSizes,
   requireSpace,
   requireTileShape,
-  scalarOperand,
   staticShape,
   tileOperand,
 } from "./checks.ts";
@@ -218,7 +217,13 @@ function load(draft: Draft<"load">): readonly Type[] {
       found: `a window of ${ref.space}`,
     });
   if (draft.operands.fill !== undefined) {
-    const fill = scalarOperand(draft, "the fill value", draft.operands.fill);
+    const fill = dataOperand(draft, "the fill value", draft.operands.fill);
+    if (fill.kind === "tile" && !sameShape(shape, fill.shape))
+      fail(draft, "TW2044", "the fill value of a load has another shape than what is loaded", {
+        expected: `${shapeText(shape)}, or what repeats to it`,
+        found: shapeText(fill.shape),
+        remedy: "give a scalar, or a tile with an element for each that is loaded",
+      });
     if (fill.dtype !== ref.dtype)
       fail(draft, "TW2044", `the fill value of a load of ${ref.dtype.name} is ${fill.dtype.name}`, {
         expected: ref.dtype.name,

@@ -90,7 +90,7 @@ export const memoryOps = defineOps({
   },
   load: {
     summary:
-      'Reads the window, or the elements that `indices` pick along the axes `indexed`, into a tile or scalar; `fill` stands where it is out of bounds or `where` is false. With `evict`, what it reads of gmem is the "first" that the L2 cache drops, or the "last".',
+      'Reads the window, or the elements that `indices` pick along the axes `indexed`, into a tile or scalar; `fill`, or its element there, stands where it is out of bounds or `where` is false. With `evict`, what it reads of gmem is the "first" that the L2 cache drops, or the "last".',
     operands: { ref: "one", indices: "many", where: "optional", fill: "optional" },
     attributes: { indexed: "integers?", evict: "text?", ...decided },
     regions: {},

@@ -176,7 +176,10 @@ export const memoryRules: Rules<typeof memoryOps> = {
 
   load(op, context) {
     const variable = context.define(op, op.results[0]);
-    if (variable !== undefined) access(op, variable, context);
+    if (variable === undefined) return;
+    const { fill } = op.operands;
+    if (fill?.type.kind === "tile") context.read(op, fill, { kind: "variable", variable });
+    access(op, variable, context);
   },
   store: (op, context) => {
     write(op, [op.operands.value], context);

@@ -298,7 +298,9 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   peer_ref: free,
   select_ref: free,
   load: (op, functions) => {
+    const { fill } = op.operands;
     spread(op, op.results);
+    if (fill?.type.kind === "tile") alike(op, [...op.results, fill]);
     picked(op, op.results[0], functions);
   },
   store: written,

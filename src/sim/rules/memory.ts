@@ -117,6 +117,7 @@ function load(op: Op<"load">, code: Assembler): void {
   const viewOf = accessedView(code, op, shapeOf(result));
   const { fill } = op.operands;
   const fillSlot = fill === undefined ? undefined : code.slot(fill);
+  const isFilledByTile = fill?.type.kind === "tile";
   const zero = zeroOf(dtype);
   const pool = code.pool(dtype, countOf(result));
   const isScalar = result.type.kind === "scalar";
@@ -125,7 +126,10 @@ function load(op: Op<"load">, code: Assembler): void {
     const view = viewOf(agent);
     touch(agent, view, "read", bytes);
     const elements = pool.take();
-    gather(view, elements, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
+    if (fillSlot !== undefined && isFilledByTile) {
+      elements.set(elementsAt(agent, fillSlot) as never);
+      gatherInside(view, elements);
+    } else gather(view, elements, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
     if (dtype.kind === "bool") makeTruth(elements as Uint8Array);
     agent.slots[target] = isScalar ? toScalar(elements) : elements;
     if (isScalar) pool.give(elements);

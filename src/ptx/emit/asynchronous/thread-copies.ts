@@ -75,7 +75,7 @@ function copyPair(
 
 /** Loads and stores by lanes. */
 function copyPlainly({ code }: EmitContext, from: PlannedAccess, to: PlannedAccess, fill: Operand) {
-  storeWords(code, to, to.format, loadWords(code, from, from.format, fill));
+  storeWords(code, to, to.format, loadWords(code, from, from.format, { word: fill }));
 }
 
 export function threadCopyIn(context: EmitContext, op: Op<"copy_async">): void {

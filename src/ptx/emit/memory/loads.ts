@@ -32,12 +32,28 @@ export function slotsOf({ bits }: Format): number {
   return Math.max(1, wordBits / bits);
 }
 
-/** The words of a tile, loaded; `fill` is a word that holds the fill value in every slot. */
+/** What stands where nothing is loaded: a word with the value in every slot, or the words of a tile in the same layout. */
+export type Fill = { readonly word: Operand } | { readonly words: readonly Register[] };
+
+/** The word, of a number of slots, that holds what stands for the elements of some registers. */
+function fillFor(code: Code, fill: Fill, registers: readonly number[], { bits }: Format): Operand {
+  if ("word" in fill) return fill.word;
+  const slots = Math.max(1, wordBits / bits);
+  const parts = registers.map((register): WordPart | undefined => {
+    const word = fill.words[Math.floor(register / slots)];
+    return word && { word, part: register % slots };
+  });
+  const gathered = gatherWord(code, bits, parts);
+  if (gathered === undefined) throw new Error("a fill value of no elements");
+  return gathered;
+}
+
+/** The words of a tile, loaded. */
 export function loadWords(
   code: Code,
   access: Access,
   format: Format,
-  fill: Operand,
+  fill: Fill,
 ): readonly Register[] {
   const { whole, matrices } = access;
   if (matrices !== undefined) return loadMatrices(code, matrices, wordCount(format));
@@ -89,7 +105,7 @@ function loadUnits(
   access: Access,
   units: readonly Unit[],
   format: Format,
-  fill: Operand,
+  fill: Fill,
   inside?: Register,
 ): readonly (readonly Register[])[] {
   const guards = guardsOf(code, units, inside);
@@ -127,7 +143,7 @@ function collectWords(
   format: Format,
   units: readonly Unit[],
   loads: readonly (readonly Register[])[],
-  fill: Operand,
+  fill: Fill,
 ): readonly Register[] {
   const slots = slotsOf(format);
   const places = new Map<number, WordPart>();
@@ -140,17 +156,18 @@ function collectWords(
   });
   const type = format.bits === 64 ? "b64" : "b32";
   let filled: Register | undefined;
-  const outside = (part: number): WordPart => {
-    filled ??= code.make(type, `mov.${type}`, fill);
-    return { word: filled, part };
+  const outside = (index: number, part: number): WordPart | undefined => {
+    if ("word" in fill) filled ??= code.make(type, `mov.${type}`, fill.word);
+    const word = "word" in fill ? filled : fill.words[index];
+    return word && { word, part };
   };
   return Array.from({ length: wordCount(format) }, (_, index) => {
     const used = Math.min(slots, format.registers - index * slots);
     const registers = Array.from({ length: used }, (_, slot) => index * slots + slot);
     // Words of the fill value alone have a register each, as others do.
     if (!registers.some((register) => places.has(register)))
-      return code.make(type, `mov.${type}`, fill);
-    const parts = registers.map((register, slot) => places.get(register) ?? outside(slot));
+      return code.make(type, `mov.${type}`, fillFor(code, fill, registers, format));
+    const parts = registers.map((register, slot) => places.get(register) ?? outside(index, slot));
     const gathered = gatherWord(code, format.bits, parts);
     if (gathered === undefined) throw new Error("a word of no elements");
     return gathered;
@@ -160,14 +177,22 @@ function collectWords(
 /** Registers that a unit is loaded into, with the fill value where the load may not happen. */
 function prepareLoad(
   code: Code,
-  { registers, guard }: Unit,
-  { bits }: Format,
-  fill: Operand,
+  { registers, guard, half }: Unit,
+  format: Format,
+  fill: Fill,
 ): readonly Register[] {
+  const { bits } = format;
   const type = bits === 64 ? "b64" : "b32";
   const count = Math.ceil((registers.length * bits) / (bits === 64 ? 64 : wordBits));
   const chunks = code.registers(type, count);
-  if (guard !== undefined) for (const chunk of chunks) code.emit(`mov.${type}`, [chunk, fill]);
+  if (guard === undefined) return chunks;
+  const slots = slotsOf(format);
+  chunks.forEach((chunk, index) => {
+    const own = registers.slice(index * slots, (index + 1) * slots);
+    // A lone element of 4 bits is loaded in either half of its byte.
+    const held = half === undefined ? own : own.flatMap((register) => [register, register]);
+    code.emit(`mov.${type}`, [chunk, fillFor(code, fill, held, format)]);
+  });
   return chunks;
 }
 

@@ -12,6 +12,7 @@ import type { ScalarValue, TileValue } from "../values.ts";
 import { onlyAccess } from "./access.ts";
 import { cachePolicy } from "./cache-policy.ts";
 import { loadWords } from "./loads.ts";
+import type { Fill } from "./loads.ts";
 import { storeWords } from "./stores.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 
@@ -25,7 +26,7 @@ export function load(op: Op<"load">, context: EmitContext): void {
   if (result === undefined) throw new Error("load has no result");
   const { type } = result;
   const { dtype } = context.ref(op.operands.ref);
-  const fill = fillWord(context, dtype, op.operands.fill);
+  const fill = fillOf(context, dtype, op.operands.fill);
   const access = onlyAccess(context, op);
   const policy = cachePolicy(context, op);
   const words = loadWords(context.code, { ...access, policy }, access.format, fill);
@@ -60,7 +61,14 @@ function repeatFirst({ code }: EmitContext, dtype: DType, word: Register): Regis
   return splatWord(code, dtype, element);
 }
 
-/** The value that stands where a window overhangs, in every slot of a word. */
+/** What stands where a window overhangs: a value for all elements, or the words of a tile that lies as what is loaded. */
+function fillOf(context: EmitContext, dtype: DType, fill: Value | undefined): Fill {
+  if (fill?.type.kind !== "tile") return { word: fillWord(context, dtype, fill) };
+  const { words } = context.tile(fill);
+  return { words: dtype === bool ? predicatesToWords(context.code, words) : words };
+}
+
+/** The value in every slot of a word. */
 function fillWord(context: EmitContext, dtype: DType, fill: Value | undefined): Operand {
   if (fill === undefined) return integer(0);
   const { register } = context.scalar(fill);
