@@ -10,6 +10,7 @@
  * Launches of operations may be known from an earlier process by what the operation was given. Their kernels are then traced
  * only where somebody reads of them in the log.
  */
+import { kernelFor } from "../ir/target-variants.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
@@ -101,7 +102,8 @@ export class CompilationCache {
   async compileInBackground(kernels: readonly Kernel[]): Promise<void> {
     if (this.#backend.compileInBackground === undefined) return;
     const missing = new Map<string, Kernel>();
-    for (const kernel of kernels) {
+    for (const each of kernels) {
+      const kernel = kernelFor(each, this.#backend.target);
       const text = this.#textOf(kernel);
       if (this.#compiled.get(text) === undefined) missing.set(text, kernel);
     }
@@ -169,11 +171,10 @@ export class CompilationCache {
     if (text === undefined || launches.length === 0 || !launches.every(isKeepable)) return;
     keptPlans.write(
       text,
-      launches.map(({ kernel: { kernel }, ...inputs }) => ({
-        ...inputs,
-        kernel,
-        text: this.#textOf(kernel),
-      })),
+      launches.map(({ kernel: definition, ...inputs }) => {
+        const kernel = kernelFor(definition.kernel, this.#backend.target);
+        return { ...inputs, kernel, text: this.#textOf(kernel) };
+      }),
       scratch,
     );
   }

@@ -6,6 +6,7 @@ import type { DType } from "../formats/dtype.ts";
 import { u32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
+import { kernelFor } from "../ir/target-variants.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { LaunchLimits, RunLimits } from "../support/run-limits.ts";
@@ -107,7 +108,7 @@ export class LaunchPreparation {
     options: PreparingOptions,
   ): PreparedWork {
     const { backend, allocate } = this.#device;
-    const { kernel } = definition;
+    const kernel = kernelFor(definition.kernel, backend.target);
     const given = options.dimensions ?? {};
     const { dimensions } = collectArguments(kernel, args, given, backend.target);
     const profiled = profiler.prepare(
@@ -133,7 +134,10 @@ export class LaunchPreparation {
     options: PreparingOptions,
   ): Launch {
     const { backend, arrays: registry, compilations, limits } = this.#device;
-    const { kernel } = definition;
+    const kernel =
+      "program" in definition || definition instanceof CompiledKernel
+        ? definition.kernel
+        : kernelFor(definition.kernel, backend.target);
     const collected = collectArguments(kernel, args, options.dimensions ?? {}, backend.target);
     const arrays = new Map<string, Allocation>(
       [...collected.arrays].map(([name, array]) => [name, array.allocationFor(registry)]),
@@ -144,7 +148,7 @@ export class LaunchPreparation {
         ? compilations.load(definition)
         : "program" in definition
           ? definition.program
-          : compilations.compile(definition.kernel);
+          : compilations.compile(kernelFor(definition.kernel, backend.target));
     return { kernel, program, arrays, scalars, dimensions, limits: { ...limits, ...options } };
   }
 }

@@ -24,6 +24,7 @@ import type {
   SemaphoreSpec,
   UnionSpec,
 } from "./arguments.ts";
+import type { ByTarget } from "./by-target.ts";
 import { Ref, refObject } from "./ref.ts";
 import { Barrier } from "./barriers.ts";
 import { allocateClusterBarrier } from "./cluster-barriers.ts";
@@ -43,7 +44,9 @@ export type ScratchObject<S> =
           ? Semaphore
           : S extends UnionSpec<infer Members>
             ? { readonly [N in keyof Members]: ScratchObject<Members[N]> }
-            : never;
+            : S extends ByTarget<infer Chosen>
+              ? ScratchObject<Chosen>
+              : never;
 
 export type ScratchObjects<S> = { readonly [N in keyof S]: ScratchObject<S[N]> };
 

@@ -10,6 +10,8 @@ export type { Accumulator } from "./accumulator.ts";
 export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";
 export type { TopKOptions } from "./arrange.ts";
 export { assumeBelow, assumeBetween, assumeMultipleOf } from "./assume.ts";
+export { byTarget, tracedTarget } from "./by-target.ts";
+export type { ByTarget, TargetChoices } from "./by-target.ts";
 export { castStochastic } from "./stochastic.ts";
 export { elementRun } from "./random-elements.ts";
 export type { ElementNumbers, ElementRun } from "./random-elements.ts";

@@ -11,6 +11,7 @@ import { allDimensions } from "../ir/dimension-values.ts";
 import { listedName } from "../ir/listed-names.ts";
 import type { Kernel, KernelParameter, ParameterRole, Value } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
+import { kernelFor, varyByTarget } from "../ir/target-variants.ts";
 import { refType, scalarType } from "../ir/types.ts";
 import type { Type } from "../ir/types.ts";
 import { verifyKernel } from "../ir/verify/index.ts";
@@ -28,6 +29,7 @@ import { EarlyExits } from "./early-exits.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./elementwise.ts";
 import { checkSpec } from "./spec.ts";
+import { specForTarget } from "./spec-for-target.ts";
 import type {
   TensorSpecs,
   BodyArgument,
@@ -83,12 +85,19 @@ export class KernelDefinition<
     return kernelCost(this.kernel, allDimensions(this.kernel, dimensions));
   }
 
+  /** The kernel's tile IR for a target: that of every target, where nothing in it differs by target. */
+  kernelFor(target: Target | TargetName): Kernel {
+    return kernelFor(this.kernel, requireTarget(target, captureLocation()));
+  }
+
   /** The least time that such a launch can take on the usual board of a target. */
   roofline(
     dimensions: { readonly [name: string]: number } = {},
     target: Target | TargetName = defaultTarget,
   ): Roofline {
-    return roofline(this.cost(dimensions), ratesOf(requireTarget(target, captureLocation())));
+    const own = requireTarget(target, captureLocation());
+    const kernel = kernelFor(this.kernel, own);
+    return roofline(kernelCost(kernel, allDimensions(kernel, dimensions)), ratesOf(own));
   }
 
   /** The kernel's tile IR as text. */
@@ -118,13 +127,19 @@ export function kernel<
   ) => unknown,
 ): KernelDefinition<Inputs, Outputs, Inouts> {
   const location = captureLocation();
-  const checked = checkSpec(spec, location);
   const run = body as (argument: { readonly [name: string]: unknown }) => unknown;
-  const traced = withinStack(checked.name, location, () => {
-    const made = traceKernel(checked, run, location);
-    verifyKernel(made);
-    return made;
-  });
+  const traceFor = (target: Target): TracedForTarget => {
+    const { spec: own, varies } = specForTarget(spec, target, location);
+    const checked = checkSpec(own, location);
+    return withinStack(checked.name, location, () => {
+      const traced = traceKernel(checked, run, target, location);
+      verifyKernel(traced.kernel);
+      return { checked, kernel: traced.kernel, varies: varies || traced.asksTarget };
+    });
+  };
+  const { checked, kernel: traced, varies } = traceFor(defaultTarget);
+  if (varies)
+    varyByTarget(traced, (target) => (target === defaultTarget ? traced : traceFor(target).kernel));
   // The specification's records are the type's own; where one is missing its type has no names.
   const signature = checked as unknown as Signature<Inputs, Outputs, Inouts>;
   return new KernelDefinition(traced, signature);
@@ -179,13 +194,21 @@ function parameterType(spec: TensorSpec | ScalarSpec): Type {
   return refType("gmem", spec.dtype, spec.shape);
 }
 
+interface TracedForTarget {
+  readonly checked: CheckedSpec;
+  readonly kernel: Kernel;
+  /** Whether another target may have another kernel. */
+  readonly varies: boolean;
+}
+
 function traceKernel(
   checked: CheckedSpec,
   body: (argument: { readonly [name: string]: unknown }) => unknown,
+  target: Target,
   location: Location,
-): Kernel {
+): { readonly kernel: Kernel; readonly asksTarget: boolean } {
   const { name, threads, warps, resident } = checked;
-  const trace = new Trace(name, checked);
+  const trace = new Trace(name, { ...checked, target });
   const parameters = parametersOf(checked);
   const types = parameters.map(({ spec }) => parameterType(spec));
   const label = `the body of kernel ${name}`;
@@ -200,7 +223,7 @@ function traceKernel(
   trace.requireUsedConditions();
   // Tiles may have given it a grid.
   const { grid, dimensions } = trace.context;
-  return Object.freeze({
+  const kernel = Object.freeze({
     name,
     grid: Object.freeze([...grid]),
     threads: Object.freeze([...threads]),
@@ -216,6 +239,7 @@ function traceKernel(
     body: region,
     location,
   });
+  return { kernel, asksTarget: trace.asksTarget };
 }
 
 function irParameter({ name, role, spec }: Parameter, value: Value): KernelParameter {

@@ -10,10 +10,11 @@ import type { Dimension, Size } from "../ir/size.ts";
 import { lanesPerWarp, mostThreads, warpCounts, warpsPerGroup } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
+import { isReadable, isRecord } from "../support/options.ts";
 import type { ScratchObject } from "./allocate.ts";
 import { describeSpec, isSpec, specNames } from "./arguments.ts";
 import type { TensorListSpec, TensorSpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
+import type { ByTarget } from "./by-target.ts";
 import { NameRegister, requireName } from "./names.ts";
 import type { Ref } from "./ref.ts";
 import type { Scalar } from "./elementwise.ts";
@@ -24,11 +25,11 @@ import { describe } from "./traced.ts";
 
 /** The axes of a grid by name, with the number of blocks along each. */
 export interface GridSpec {
-  readonly [axis: string]: Size;
+  readonly [axis: string]: Size | ByTarget<Size>;
 }
 /** Axes of a cluster by name, with its number of blocks along each. */
 export interface ClusterSpec {
-  readonly [axis: string]: number;
+  readonly [axis: string]: number | ByTarget<number>;
 }
 /** Arrays and scalars by name, as a kernel's `inputs` are declared. */
 export interface InputSpecs {
@@ -40,7 +41,7 @@ export interface TensorSpecs {
 }
 /** Scratch memory, barriers and semaphores by name. */
 export interface ScratchSpecs {
-  readonly [name: string]: ScratchSpec;
+  readonly [name: string]: ScratchSpec | ByTarget<ScratchSpec>;
 }
 
 /** No names. */
@@ -71,12 +72,12 @@ export interface KernelSpec<
    * Warps of each program thread, which hold its tiles together: 1, 2, 4, 8, 16 or 32; 4, a warpgroup, without it. More for
    * long rows and large tiles, fewer for skinny work.
    */
-  readonly warps?: number;
+  readonly warps?: number | ByTarget<number>;
   /**
    * Blocks that a multiprocessor is to hold at once, as in CUDA's `__launch_bounds__`: it bounds the registers of a thread, 65536 being shared by all threads of these blocks.
    * Without it the compiler decides.
    */
-  readonly minBlocksPerMultiprocessor?: number;
+  readonly minBlocksPerMultiprocessor?: number | ByTarget<number>;
   /**
    * Whether functions that GPUs approximate in f32 are approximated where a call does not say otherwise, as with CUDA's
    * `--use_fast_math`. The others, and f64, stay accurate.
@@ -129,6 +130,18 @@ export interface Signature<
   readonly inouts: Inouts;
 }
 
+/** What differs by target in a specification is a value here. */
+export interface SpecForTarget extends Omit<
+  KernelSpec,
+  "grid" | "cluster" | "scratch" | "warps" | "minBlocksPerMultiprocessor"
+> {
+  readonly grid: { readonly [axis: string]: Size };
+  readonly cluster: { readonly [axis: string]: number };
+  readonly scratch: { readonly [name: string]: ScratchSpec };
+  readonly warps?: number;
+  readonly minBlocksPerMultiprocessor?: number;
+}
+
 /** A specification with everything in place. */
 export interface CheckedSpec {
   readonly name: string;
@@ -145,7 +158,7 @@ export interface CheckedSpec {
   readonly inputs: InputSpecs;
   readonly outputs: TensorSpecs;
   readonly inouts: TensorSpecs;
-  readonly scratch: ScratchSpecs;
+  readonly scratch: { readonly [name: string]: ScratchSpec };
   readonly names: readonly string[];
 }
 
@@ -153,7 +166,7 @@ const scratchKinds: readonly ScratchSpec["kind"][] = [
   ...(["memory", "barrier", "cluster barrier", "semaphore", "union"] as const),
 ];
 
-const fieldNames: readonly (keyof KernelSpec)[] = [
+export const fieldNames: readonly (keyof KernelSpec)[] = [
   "name",
   "grid",
   "cluster",
@@ -167,8 +180,7 @@ const fieldNames: readonly (keyof KernelSpec)[] = [
   "scratch",
 ];
 
-export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
-  requireKnownOptions("kernel", spec, fieldNames, "TW1033", location);
+export function checkSpec(spec: SpecForTarget, location: Location): CheckedSpec {
   const {
     name,
     threads,
@@ -178,11 +190,11 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
     inputs = {},
     outputs = {},
     inouts = {},
-    scratch = {},
+    scratch,
   } = spec;
   requireName("a kernel", name, location);
-  const { grid: axes = {}, cluster = {} } = spec;
-  const groups = { grid: axes, cluster, inputs, outputs, inouts, scratch };
+  const { grid: axes, cluster } = spec;
+  const groups = { inputs, outputs, inouts };
   for (const [group, entries] of Object.entries(groups)) requireGroup(group, entries, location);
   const register = new NameRegister();
   const grid = checkGrid(spec, register, location);
@@ -220,7 +232,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
 }
 
 function checkGrid(
-  { grid = {}, cluster = {} }: KernelSpec,
+  { grid, cluster }: SpecForTarget,
   register: NameRegister,
   location: Location,
 ): readonly GridAxis[] {
@@ -329,7 +341,7 @@ function isList(item: unknown): boolean {
 }
 
 /** The parts of a specification are objects with a name for each thing. */
-function requireGroup(group: string, entries: unknown, location: Location): void {
+export function requireGroup(group: string, entries: unknown, location: Location): void {
   if (isRecord(entries) && isReadable(entries, [])) return;
   const remedy =
     typeof entries === "function"

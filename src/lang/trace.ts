@@ -22,6 +22,7 @@ import type { Dimension } from "../ir/size.ts";
 import type { Type } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
+import type { Target } from "../targets/target.ts";
 import { requireAttributeKinds } from "./attribute-kinds.ts";
 
 /** A region of the program being traced; its values are usable while it is open. */
@@ -59,6 +60,8 @@ export interface TracedSpec extends InferContext {
   readonly resident: number | undefined;
   /** Whether functions are approximated where a call does not say otherwise. */
   readonly approximate: boolean;
+  /** The target that the kernel is traced for. */
+  readonly target: Target;
 }
 
 export class Trace {
@@ -70,6 +73,8 @@ export class Trace {
   thread: string | undefined = undefined;
   /** How many program threads run the code that is being traced. */
   runners: number;
+  /** Whether the body has asked for the target: the kernel is another for each then. */
+  asksTarget = false;
   /** Where the warps split up whose code is being traced. */
   warps: Location | undefined = undefined;
   readonly #builder: Builder;

@@ -26,6 +26,7 @@ import { dimension } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import { refOf } from "../ir/traverse.ts";
 import { dataShape, refType } from "../ir/types.ts";
+import { kernelFor, variesByTarget, varyByTarget } from "../ir/target-variants.ts";
 import type { RefType, Type } from "../ir/types.ts";
 import { verifyKernel } from "../ir/verify/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -81,9 +82,14 @@ export function vmap<
   const location = captureLocation();
   if (!isKernelDefinition(definition))
     return wrongKind("the first argument of vmap", "a kernel", definition, location);
-  const batch = planBatch(definition.kernel, axes, options, location);
-  const kernel = batchKernel(definition.kernel, batch);
-  verifyKernel(kernel);
+  const batchOf = (own: Kernel): Kernel => {
+    const made = batchKernel(own, planBatch(own, axes, options, location));
+    verifyKernel(made);
+    return made;
+  };
+  const kernel = batchOf(definition.kernel);
+  if (variesByTarget(definition.kernel))
+    varyByTarget(kernel, (target) => batchOf(kernelFor(definition.kernel, target)));
   const { inputs, outputs, inouts } = definition;
   return new KernelDefinition(kernel, {
     inputs: batchSpecs(inputs, kernel) as BatchedInputs<Inputs, Axes>,

@@ -1,5 +1,6 @@
 /** Kernels compiled ahead of time, for machines that have the compiler no longer. */
 import type { Kernel } from "../ir/node.ts";
+import { kernelFor } from "../ir/target-variants.ts";
 import { isKernelDefinition } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -43,8 +44,9 @@ export function compileAhead(
       found: optionText(definition),
       remedy: "give what kernel(…) gave",
     });
-  const { kernel } = definition;
-  const { module, ...plan } = compileForFiles(kernel, requireTarget(target, location));
+  const own = requireTarget(target, location);
+  const kernel = kernelFor(definition.kernel, own);
+  const { module, ...plan } = compileForFiles(kernel, own);
   const ptx = printPtx(module);
   return { ptx, manifest: manifestOf(kernel, plan, ptx) };
 }

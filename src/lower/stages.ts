@@ -14,6 +14,7 @@
  */
 import { following } from "../ir/range-analysis/index.ts";
 import type { Kernel } from "../ir/node.ts";
+import { kernelFor } from "../ir/target-variants.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { allocate } from "../layout/plan/allocate.ts";
 import { withMemory } from "../layout/plan/place.ts";
@@ -64,10 +65,11 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
 }
 
 function* placing(
-  traced: Kernel,
+  given: Kernel,
   target: Target,
   options: LoweringOptions = {},
 ): Coroutine<PlacedKernel> {
+  const traced = kernelFor(given, target);
   // What is dead has no place, also where a test leaves dead code in.
   const simplified = withoutMeanings(deadCode(simplify(traced, options)));
   requireBlockLimits(simplified, target);

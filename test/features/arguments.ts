@@ -4,6 +4,8 @@ import {
   assumeBetween,
   assumeMultipleOf,
   block,
+  byTarget,
+  cdiv,
   dim,
   f32,
   i32,
@@ -12,6 +14,7 @@ import {
   slice,
   tensor,
   tensors,
+  tracedTarget,
 } from "tilewright";
 import type { DeviceName, KernelDefinition, Scalar } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
@@ -194,4 +197,66 @@ const promises: Feature = {
   ],
 };
 
-export const argumentFeatures: readonly Feature[] = [lists, promises];
+/** Sums of rows; warps, grid and stages differ by target. */
+const chosen = (): KernelDefinition =>
+  kernel(
+    {
+      name: "chosen",
+      grid: { i: byTarget({ sm_80: cdiv(n, 128), default: cdiv(n, 64) }) },
+      warps: byTarget({ sm_80: 8, default: 4 }),
+      inputs: { x: tensor(f32, [n]) },
+      outputs: { out: tensor(f32, [n]) },
+    },
+    ({ i, x, out }) => {
+      const size = byTarget({ sm_80: 128, default: 64 }).value();
+      const here = block(i, size);
+      const isNew = tracedTarget().features.includes("tma");
+      const own = x.at(here).load();
+      out.at(here).store(isNew ? own.mul(2) : own.add(own));
+    },
+  );
+
+const choices: Feature = {
+  name: "Choices by target in one kernel",
+  written: [
+    "byTarget({ sm_80: 8, default: 4 })",
+    "byTarget({ sm_90a: 4, default: 2 }).value()",
+    "tracedTarget().name",
+  ],
+  page: "language.md#choices-by-target",
+  cases: () => {
+    const given = elements(200, 0);
+    return [
+      {
+        name: "warps, a grid and a size",
+        kernel: chosen,
+        inputs: { x: fromNumbers(f32, [200], given) },
+        expected: { out: given.map((value) => 2 * value) },
+        targets: ["sm_80", "sm_90a", "sm_120a"],
+      },
+    ];
+  },
+  refused: [
+    {
+      code: "TW1043",
+      by: () => {
+        const warps = byTarget({ sm_90a: 4 });
+        const few = kernel(
+          { name: "few", warps, outputs: { out: tensor(f32, [4]) } },
+          ({ out }) => {
+            out.store(1);
+          },
+        );
+        few.kernelFor("sm_80");
+      },
+    },
+    {
+      code: "TW1033",
+      // @ts-expect-error there is no such target
+      by: () => byTarget({ sm_42: 4, default: 2 }),
+    },
+    { code: "TW1002", by: () => byTarget({ default: 2 }).value() },
+  ],
+};
+
+export const argumentFeatures: readonly Feature[] = [lists, promises, choices];

@@ -11,6 +11,7 @@
  * (`placePipelined` in `lower/stages.ts`).
  */
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
+import { kernelFor } from "../../ir/target-variants.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import type { Target } from "../../targets/target.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
@@ -143,7 +144,7 @@ export function placeKernel(
   options: PlaceOptions = {},
 ): AllocatedPlacement {
   requirePlaceable(kernel, target);
-  return withMemory(runToCompletion(placeWithRetry(kernel, target, options)));
+  return withMemory(runToCompletion(placeWithRetry(kernelFor(kernel, target), target, options)));
 }
 
 /** The placement with the bytes of its shared memory; refuses one that takes more than there is. */

@@ -295,4 +295,11 @@ export const languageCodes = registerCodes({
     example: "returnIf(threadIndex().eq(1))",
     remedy: "put the code behind it in when, or in the code of the threads that run it",
   },
+  TW1043: {
+    title: "no choice for the target",
+    cause:
+      "A value that differs by target has none for the one that the kernel is traced for: sm_90a when it is defined, and each other that it is compiled for.",
+    example: "byTarget({ sm_100a: 4 })",
+    remedy: "add the target, or default: … for all others",
+  },
 });

@@ -6,6 +6,11 @@ import { parameter } from "./junk.ts";
 
 export const argumentCalls: readonly BadCall[] = [
   host(
+    "byTarget",
+    parameter(() => ({ default: 4 }), "object", "bare"),
+  ),
+  traced("tracedTarget"),
+  host(
     "tensors",
     parameter(() => 2),
     parameter(() => f32),
