@@ -5,6 +5,7 @@
  */
 import type { AnyOp } from "../ir/node.ts";
 import type { Epoch } from "./knowledge.ts";
+import type { ScopedBlock } from "./memory-scopes.ts";
 
 /** A point in the execution of a grid. */
 export interface Place {
@@ -29,9 +30,13 @@ export type Proxy = "generic" | "async";
 
 /** One execution of an op on a window of memory; identity tells two apart. */
 export interface Access extends Epoch, Origin {
-  /** `observe`: a read of the byte around an element of 4 bits, of which it does not use the other half. */
+  /** `observe`: a load with a memory order, or a read of the byte around an element of 4 bits, of which it does not use the other half. */
   readonly mode: AccessMode | "observe";
   readonly proxy: Proxy;
+  /** The block of an atomic update, or of a load or store with a memory order; its scope decides whom it may meet. */
+  readonly from?: ScopedBlock | undefined;
+  readonly wantsContents?: boolean | undefined;
+  mayMeet?(other: Access): boolean;
   /** Which member of a union the window belongs to, from 1; 0 for memory that is in no union. */
   readonly member: number;
 }

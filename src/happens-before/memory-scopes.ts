@@ -6,6 +6,7 @@
  *   fence.acq_rel.gpu;  st.relaxed.gpu [flag]      tells everyone
  *   ld.acquire.cta      [flag]                     asks what warps of its own block told
  */
+import type { MemoryScope } from "../ir/schema.ts";
 import { Knowledge } from "./knowledge.ts";
 
 /** A block as scopes see it: itself, and what stands for its cluster. */
@@ -18,6 +19,14 @@ export type Scope = 0 | 1 | 2;
 
 export const everything = 2;
 const scopes: readonly Scope[] = [0, 1, 2];
+
+/** How far the scopes of the language reach. There is one device, so that the system is no more than that. */
+export const reachOf: { readonly [S in MemoryScope]: Scope } = {
+  block: 0,
+  cluster: 1,
+  device: everything,
+  system: everything,
+};
 
 /** What is known at each scope; wider ones are part of what narrower ones know. */
 export type Scoped = readonly [Knowledge, Knowledge, Knowledge];

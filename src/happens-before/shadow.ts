@@ -41,6 +41,8 @@ export interface TrackedAccess extends Epoch {
   readonly member: number;
   /** The operation; conflicts of the same two are reported once. */
   readonly op: unknown;
+  /** Of an observer: whether it wants what is there, so that somebody must have written it. */
+  readonly wantsContents?: boolean | undefined;
   /** Of an atomic: whether what it writes follows from what was there. */
   readonly updates?: boolean | undefined;
   /** Whether it may meet this other atomic or observer in any order; left out, it may meet all. */
@@ -298,6 +300,8 @@ class Step<A extends TrackedAccess> {
     if (mode === "atomic" || mode === "observe") this.#orderStrangers(atomics, granule);
     else this.#orderAll(atomics, granule);
     if (mode === "atomic") this.#orderStrangers(observers, granule);
+    if (mode === "observe" && this.#access.wantsContents === true)
+      this.#checkContents(state, granule);
     if (mode === "observe") return { ...state, observers: this.#withObserver(observers) };
     if (mode !== "read") this.#orderAll(reads, granule);
     if (mode === "write") {

@@ -11,13 +11,15 @@
  *
  *   element (i, j, k) of the tile is x[rows[i, 0], k, columns[0, j]]
  */
-import type { Op, Value } from "./node.ts";
+import type { OpOf, Value } from "./node.ts";
 import type { Size } from "./size.ts";
 import { dataShape, isData } from "./types.ts";
 import type { TileType, Type } from "./types.ts";
 
 /** The ops that access elements of a window at once. */
-export type AccessOp = Op<"load"> | Op<"store"> | Op<"atomic"> | Op<"atomic_compare_exchange">;
+export type AccessOp = OpOf<
+  "load" | "store" | "atomic" | "atomic_compare_exchange" | "atomic_load" | "atomic_store"
+>;
 
 export interface IndexedShape {
   /** The shape of the tile; extents of axes that are not indexed are the window's own. */

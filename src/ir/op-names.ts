@@ -83,6 +83,8 @@ const opNames: OpNames = {
   store: "store",
   atomic: ({ fn }) => `atomic ${fn}`,
   atomic_compare_exchange: "compareExchange",
+  atomic_load: "load",
+  atomic_store: "store",
   copy_async: "copyAsync",
   prefetch: "prefetch",
   prefetch_maps: "prefetchMaps",

@@ -52,6 +52,7 @@ said there is not done:
 | by element           | elements of results follow from the operands' elements in the same place alone       |
 | synchronizes | threads are synchronized before or after it; of a cluster, its \`arrive\` and \`wait\` are two halves |
 | releases, acquires | to whom it releases what threads did before, and whose accesses it acquires |
+| as ordered           | as the attributes \`order\` and \`scope\` say                                       |
 | scratch              | threads may need shared memory of their own, by their layout                           |
 | stands               | where it may stand, if not anywhere                                                  |
 | runs                 | how its regions run                                                                  |
@@ -115,7 +116,19 @@ function synchronizationText({ who, part, at }: Synchronization): string {
   return part === "whole" ? `synchronizes the ${who} ${at}` : `${part} of a ${who}`;
 }
 
+function synchronizationTexts(synchronizes: Traits["synchronizes"]): readonly string[] {
+  return synchronizes === "as ordered"
+    ? ["synchronizes the thread as ordered"]
+    : synchronizes.map(synchronizationText);
+}
+
+function acquiresText(acquires: Traits["acquires"]): readonly string[] {
+  if (acquires === "nobody") return [];
+  return [acquires === "as ordered" ? "acquires as ordered" : `acquires from the ${acquires}`];
+}
+
 function releasesText(releases: Traits["releases"]): readonly string[] {
+  if (releases === "as ordered") return ["releases as ordered"];
   if (typeof releases !== "string")
     return [
       ...releasesText(releases.otherwise),
@@ -129,9 +142,9 @@ function traitTexts(traits: Traits): readonly string[] {
     ...accessTexts(traits.accesses),
     ...resultTexts(traits.results),
     ...elementTexts(traits.elements),
-    ...traits.synchronizes.map(synchronizationText),
+    ...synchronizationTexts(traits.synchronizes),
     ...releasesText(traits.releases),
-    ...(traits.acquires === "nobody" ? [] : [`acquires from the ${traits.acquires}`]),
+    ...acquiresText(traits.acquires),
     ...(traits.scratch === "never" ? [] : ["scratch"]),
     ...(traits.stands === "anywhere" ? [] : [`stands: ${traits.stands}`]),
     ...(traits.regions === "none" ? [] : [`runs: ${traits.regions}`]),

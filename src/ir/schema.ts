@@ -86,9 +86,16 @@ export type RegionArity = "one" | "many";
 /** Whose accesses an op makes known, or who it learns of: those of its block, cluster or grid. */
 export type Scope = "nobody" | "block" | "cluster" | "grid";
 
+/** How an access of memory that others touch at the same time orders what stands around it: its attribute `order`. */
+export const memoryOrders = ["relaxed", "acquire", "release", "acq_rel"] as const;
+
+/** What an access orders: nothing more than itself (relaxed), what comes after it (acquire), what came before it (release), or both (acq_rel). */
+export type MemoryOrder = (typeof memoryOrders)[number];
+
 /** Within which threads it does so: its attribute `scope`. */
 export const memoryScopes = ["block", "cluster", "device", "system"] as const;
 
+/** Who shares an access that others may make at the same time: threads of the block, the cluster, the device, or whoever shares the memory. */
 export type MemoryScope = (typeof memoryScopes)[number];
 
 /**
@@ -185,13 +192,15 @@ export interface Traits<O extends string = string, A extends string = string> {
   readonly results: Results<O>;
   /** What functions that are given arrays piece by piece may use: those of elements alone. */
   readonly elements: Elements<A>;
-  readonly synchronizes: readonly Synchronization[];
+  /** "as ordered": all threads before an access that releases, and after one that acquires. */
+  readonly synchronizes: readonly Synchronization[] | "as ordered";
   /** To whom what the threads did before is released; wider where the optional operand or the list is given. */
   readonly releases:
     | Scope
+    | "as ordered"
     | { readonly with: O | A; readonly scope: Scope; readonly otherwise: Scope };
   /** Whose accesses are acquired. */
-  readonly acquires: Scope;
+  readonly acquires: Scope | "as ordered";
   /** Whether its lanes may need shared memory of their own; `src/layout/plan/scratch.ts` has a rule then. */
   readonly scratch: "never" | "by layout";
   /** Where it may stand: "body" is the kernel's or a scope's; "whole thread" is anywhere but in `warps`. */

@@ -8,7 +8,15 @@
 import type { AnyOp, OpOf, Region, Value } from "./node.ts";
 import { opTable } from "./ops.ts";
 import type { RepeatingKind, WindowKind } from "./ops.ts";
-import type { Access, AccessesByMethod, Scope, Traits } from "./schema.ts";
+import type {
+  Access,
+  AccessesByMethod,
+  MemoryOrder,
+  MemoryScope,
+  Scope,
+  Synchronization,
+  Traits,
+} from "./schema.ts";
 import { onceForEach } from "../support/memo.ts";
 import { regionList } from "./traverse.ts";
 
@@ -150,12 +158,52 @@ export function allocatesShared(op: AnyOp): boolean {
   );
 }
 
-/** To whom the op releases what threads did before it. */
+/** What an access says of the order of what stands around it. */
+export interface StatedOrder {
+  readonly order: MemoryOrder;
+  readonly scope: MemoryScope;
+}
+
+/** The order and the scope of an access of memory that others touch meanwhile; of atomic updates that say nothing, relaxed for the device. */
+export function statedOrder(op: AnyOp): StatedOrder {
+  const { attributes } = op;
+  const { order = "relaxed", scope = "device" } = "order" in attributes ? attributes : {};
+  return { order, scope };
+}
+
+export function releases({ order }: StatedOrder): boolean {
+  return order === "release" || order === "acq_rel";
+}
+
+export function acquires({ order }: StatedOrder): boolean {
+  return order === "acquire" || order === "acq_rel";
+}
+
+const before: Synchronization = { who: "thread", part: "whole", at: "before" };
+const after: Synchronization = { who: "thread", part: "whole", at: "after" };
+
+/** Where the op's instructions synchronize threads. */
+export function synchronizationsOf(op: AnyOp): readonly Synchronization[] {
+  const { synchronizes } = traitsOf(op);
+  if (synchronizes !== "as ordered") return synchronizes;
+  const stated = statedOrder(op);
+  return [...(releases(stated) ? [before] : []), ...(acquires(stated) ? [after] : [])];
+}
+
+/** Whose accesses the op acquires; of a stated order the widest, since what is acquired may be handed on. */
+export function acquireScope(op: AnyOp): Scope {
+  const { acquires: scope } = traitsOf(op);
+  if (scope !== "as ordered") return scope;
+  return acquires(statedOrder(op)) ? "grid" : "nobody";
+}
+
+/** To whom the op releases what threads did before it; by a stated order to the widest. */
 export function releaseScope(op: AnyOp): Scope {
-  const { releases } = traitsOf(op);
-  if (typeof releases === "string") return releases;
+  const { releases: to } = traitsOf(op);
+  if (to === "as ordered") return releases(statedOrder(op)) ? "grid" : "nobody";
+  if (typeof to === "string") return to;
   const attributes = op.attributes as { readonly [name: string]: unknown };
-  const listed = [attributes[releases.with] ?? []].flat();
-  const given = operandsNamed(op, releases.with).length > 0 || listed.length > 0;
-  return given ? releases.scope : releases.otherwise;
+  const listed = [attributes[to.with] ?? []].flat();
+  const given = operandsNamed(op, to.with).length > 0 || listed.length > 0;
+  return given ? to.scope : to.otherwise;
 }

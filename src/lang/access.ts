@@ -4,6 +4,7 @@
  *   x.at(slice(0, 64)).load()               the window
  *   x.at(ids).load({ where: ids.ge(0) })    elements by number, where they have one
  */
+import { isWide } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import type { evictions } from "../ir/ops/asynchronous.ts";
@@ -11,6 +12,7 @@ import type { atomicFunctions } from "../ir/ops/memory.ts";
 import { shapeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import { typeText } from "../ir/types.ts";
+import type { MemorySpace } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -21,6 +23,14 @@ import type { Operand } from "./elementwise.ts";
 import { wrongOperand } from "./operands.ts";
 import { isDataObject } from "./elementwise.ts";
 import type { Scalar } from "./elementwise.ts";
+import {
+  loadOrder,
+  orderOptions,
+  refuseEviction,
+  storeOrder,
+  updateOrder,
+} from "./memory-order.ts";
+import type { LoadOrder, MemoryOrder, ScopeOption, StoreOrder } from "./memory-order.ts";
 import { dataObject, refuseTileMethods, Tile } from "./tile.ts";
 import { emit, emitOrigin, emitValue } from "./trace.ts";
 import type { Origin } from "./trace.ts";
@@ -37,8 +47,27 @@ export interface AccessOptions {
   readonly outOfBounds?: "drop";
 }
 
+/** Which elements are updated, and what the update orders. */
+export interface AtomicOptions extends AccessOptions, ScopeOption {
+  /** Whether the update acquires what others released through its elements, and releases what was done before it; relaxed unless given. */
+  readonly memoryOrder?: MemoryOrder;
+}
+
+/** Which elements are written, and what the store orders. */
+export interface StoreOptions extends AccessOptions, ScopeOption {
+  /** Whether others may access the elements meanwhile (relaxed), and whoever acquires them sees what was done before (release); weak unless given. */
+  readonly memoryOrder?: StoreOrder;
+}
+
+/** What a load of one element orders. */
+export interface LoadScalarOptions extends ScopeOption {
+  /** Whether others may write the elements meanwhile (relaxed), and what was done before they were released is visible from here on (acquire); weak unless given. */
+  readonly memoryOrder?: LoadOrder;
+}
+
 /** What a load takes, and what it gives elsewhere. */
-export interface LoadOptions<D extends DTypeName = DTypeName> extends Pick<AccessOptions, "where"> {
+export interface LoadOptions<D extends DTypeName = DTypeName>
+  extends Pick<AccessOptions, "where">, LoadScalarOptions {
   /** What stands where the window overhangs the array and where `where` is false, a value or one for each element; 0 without it. */
   readonly fill?: number | HostValue<D> | Scalar<D> | Tile<D>;
   /** Lets `fill` stand for elements whose index in a tile is out of bounds; otherwise that is a mistake, and stops the kernel. */
@@ -87,13 +116,21 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     const location = captureLocation();
     const { ref, indices, attributes, inside } = this.#elements(location);
     if (this.shape.length === 0) refuseRank(this, "load", "loadScalar", location);
-    const known = ["where", "fill", "evict", "outOfBounds"];
+    const known = ["where", "fill", "evict", "outOfBounds", ...orderOptions];
     requireKnownOptions("load", options, known, "TW1033", location);
     const { fill, evict } = options;
+    const mask = this.#mask("load", options, inside, location);
+    const order = loadOrder(options, this.#space, location);
+    if (order !== undefined) {
+      refuseEviction(evict, location);
+      const filled = this.#stored("load", fill ?? this.#zero, location);
+      const operands = { ref, fill: filled, indices, ...mask };
+      return new Tile(emitOrigin("atomic_load", operands, { ...attributes, ...order }, location));
+    }
     const operands = {
       ref,
       indices,
-      ...this.#mask("load", options, inside, location),
+      ...mask,
       ...(fill !== undefined && { fill: this.#fill(fill, location) }),
     };
     const hints = { ...attributes, ...(evict !== undefined && { evict }) };
@@ -101,12 +138,15 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   }
 
   /** Writes a value, broadcast to the elements; what overhangs the array is dropped. */
-  store(value: Operand<D>, options: AccessOptions = {}): void {
+  store(value: Operand<D>, options: StoreOptions = {}): void {
     const location = captureLocation();
     const { ref, indices, attributes, inside } = this.#elements(location);
     const mask = this.#mask("store", options, inside, location);
     const stored = this.#stored("store", value, location);
-    emit("store", { ref, value: stored, indices, ...mask }, attributes, location);
+    const operands = { ref, value: stored, indices, ...mask };
+    const order = storeOrder(options, this.#space, location);
+    if (order === undefined) emit("store", operands, attributes, location);
+    else emit("atomic_store", operands, { ...attributes, ...order }, location);
   }
 
   /**
@@ -116,14 +156,14 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   atomic<V extends Operand<D>>(
     fn: AtomicFunction,
     value: V,
-    options: AccessOptions = {},
+    options: AtomicOptions = {},
   ): AtomicResult<V, D> {
     const location = captureLocation();
     return this.#atomic(fn, value, options, location);
   }
 
   /** Adds atomically and gives the old elements; see `atomic`. */
-  atomicAdd<V extends Operand<D>>(value: V, options: AccessOptions = {}): AtomicResult<V, D> {
+  atomicAdd<V extends Operand<D>>(value: V, options: AtomicOptions = {}): AtomicResult<V, D> {
     const location = captureLocation();
     return this.#atomic("add", value, options, location);
   }
@@ -132,7 +172,7 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   compareExchange<E extends Operand<D>, V extends Operand<D>>(
     expected: E,
     value: V,
-    options: AccessOptions = {},
+    options: AtomicOptions = {},
   ): AtomicResult<E | V, D> {
     const location = captureLocation();
     const { ref, indices, attributes, inside } = this.#elements(location);
@@ -144,22 +184,46 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
       value: this.#stored("compareExchange", value, location),
       ...this.#mask("compareExchange", options, inside, location),
     };
-    const old = emitValue("atomic_compare_exchange", operands, attributes, location);
+    const order = updateOrder("compareExchange", options, this.#space, location);
+    const all = { ...attributes, ...order };
+    const old = emitValue("atomic_compare_exchange", operands, all, location);
     return dataObject(old, location) as AtomicResult<E | V, D>;
   }
 
   #atomic<V>(
     fn: AtomicFunction,
     value: V,
-    options: AccessOptions,
+    options: AtomicOptions,
     location: Location,
   ): AtomicResult<V, D> {
     const { ref, indices, attributes, inside } = this.#elements(location);
     this.#requireAtomicShape("atomic", [value], location);
     const mask = this.#mask("atomic", options, inside, location);
     const operands = { ref, value: this.#stored("atomic", value, location), indices, ...mask };
-    const old = emitValue("atomic", operands, { fn, ...attributes }, location);
+    const order = updateOrder("atomic", options, this.#space, location);
+    const old = emitValue("atomic", operands, { fn, ...attributes, ...order }, location);
     return dataObject(old, location) as AtomicResult<V, D>;
+  }
+
+  get #space(): MemorySpace {
+    const { type } = this[origin].value;
+    if (type.kind !== "ref") throw new Error(`${typeText(type)} is not a ref`);
+    return type.space;
+  }
+
+  get #zero(): number | bigint | boolean {
+    if (this.dtype.kind === "bool") return false;
+    return isWide(this.dtype) ? 0n : 0;
+  }
+
+  /** Reads the one element there is. */
+  protected readScalar(options: LoadScalarOptions, location: Location): Origin {
+    const ref = useValue(this, location);
+    requireKnownOptions("loadScalar", options, orderOptions, "TW1033", location);
+    const order = loadOrder(options, this.#space, location);
+    if (order === undefined) return emitOrigin("load", { ref, indices: [] }, {}, location);
+    const fill = constantValue(this.dtype, [], this.#zero, location);
+    return emitOrigin("atomic_load", { ref, fill, indices: [] }, order, location);
   }
 
   #elements(location: Location) {
@@ -185,7 +249,13 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
         `write ${label}(…, { where: mask })`,
       );
     if (label !== "load")
-      requireKnownOptions(label, options, ["where", "outOfBounds"], "TW1033", location);
+      requireKnownOptions(
+        label,
+        options,
+        ["where", "outOfBounds", ...orderOptions],
+        "TW1033",
+        location,
+      );
     const where = this.#where(label, options, inside, location);
     if (where === undefined) return {};
     const value = useValue(where, location);

@@ -4,7 +4,21 @@
  *   ({ i, x, out }) => out.at(slice(i.mul(128), 128)).store(x.at(slice(i.mul(128), 128)).load().exp())
  *     runs once, and every call records an op: slice_ref, load, unary exp, slice_ref, store
  */
-export type { AccessOptions, AtomicFunction, LoadOptions } from "./access.ts";
+export type {
+  AccessOptions,
+  AtomicFunction,
+  AtomicOptions,
+  LoadOptions,
+  LoadScalarOptions,
+  StoreOptions,
+} from "./access.ts";
+export type {
+  LoadOrder,
+  MemoryOrder,
+  MemoryScope,
+  ScopeOption,
+  StoreOrder,
+} from "./memory-order.ts";
 export { accumulator } from "./accumulator.ts";
 export type { Accumulator } from "./accumulator.ts";
 export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";

@@ -13,7 +13,7 @@ import { typeText } from "../ir/types.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { Accessible, picked, refuseRank } from "./access.ts";
-import type { PickedElements } from "./access.ts";
+import type { LoadScalarOptions, PickedElements } from "./access.ts";
 import { indexValue } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { endedWindow } from "./clipped-slice.ts";
@@ -101,11 +101,11 @@ export class Ref<D extends DTypeName = DTypeName> extends Accessible<D> {
   }
 
   /** Reads the element of a window without axes. */
-  loadScalar(): Scalar<D> {
+  loadScalar(options: LoadScalarOptions = {}): Scalar<D> {
     const location = captureLocation();
-    const ref = useValue(this, location);
+    useValue(this, location);
     if (this.shape.length > 0) refuseRank(this, "loadScalar", "load", location);
-    return new Scalar(emitOrigin("load", { ref, indices: [] }, {}, location));
+    return new Scalar(this.readScalar(options, location));
   }
 }
 

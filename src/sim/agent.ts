@@ -14,18 +14,19 @@ import type { Grid } from "./grid.ts";
 import type { Memory } from "./memory.ts";
 import type { Findings, Statistics } from "./reports.ts";
 import type { AnyOp, Kernel } from "../ir/node.ts";
-import type { Access, AccessMode, Origin, Place } from "../happens-before/access.ts";
+import type { Access, Origin, Place } from "../happens-before/access.ts";
 import { Knowledge, Timeline } from "../happens-before/knowledge.ts";
 import { AsyncAgents } from "../happens-before/async-agents.ts";
 import type { SlotValue } from "./values.ts";
-import { WaitList } from "./wait-queue.ts";
+import { WaitList, waitForChange } from "./wait-queue.ts";
+import type { Polled, PolledVersions } from "./wait-queue.ts";
 
 /** What became of an agent by a step. */
-export type Outcome = "proceed" | "switch" | "blocked" | "ended";
+export type Outcome = "proceed" | "looked" | "switch" | "blocked" | "ended";
 
 /**
  * One step of an agent. `proceed`: go on. `switch`: done, and others may notice it, so the scheduler may
- * choose another. `blocked`: nothing was done; try again once woken. `ended`: the agent is done.
+ * choose another. `looked`: the same, but nothing has changed for others. `blocked`: nothing was done; try again once woken. `ended`: the agent is done.
  */
 export type Step = (agent: Agent) => Outcome;
 
@@ -78,6 +79,16 @@ export interface AsyncOperation {
   complete(): Origin;
 }
 
+/** One round of a loop that may be a poll. */
+export interface Poll {
+  readonly loop: AnyOp;
+  /** What the round began with. */
+  readonly carried: readonly SlotValue[];
+  /** The agent's changes before it. */
+  readonly changes: number;
+  readonly polled: Map<Polled, number>;
+}
+
 /** What a warp takes over from its thread. */
 interface Inheritance {
   readonly parent: Agent;
@@ -98,6 +109,10 @@ export class Agent {
   waitingFor: (() => string) | undefined;
   /** The adversarial scheduler's liking for it. */
   priority = 0;
+  /** How many of its steps others may have noticed. */
+  changes = 0;
+  /** Where it repeats a loop, and what it has looked at since that began anew. */
+  poll: Poll | undefined;
   /** When it may go on, by the timed scheduler. */
   cycles = 0;
   /** Without checks there is no timeline. */
@@ -161,7 +176,7 @@ export class Agent {
   }
 
   /** An ordinary access by this agent in its present step. */
-  access(timeline: Timeline, mode: AccessMode, member: number): Access {
+  access(timeline: Timeline, mode: Access["mode"], member: number): Access {
     const { agent, count } = timeline;
     return { agent, count, ...this.origin(), mode, proxy: "generic", member };
   }
@@ -180,6 +195,19 @@ export class Agent {
     this.waitingFor = describe;
     list.add(this, canPass);
     return "blocked";
+  }
+
+  /** Puts the agent aside until something that it has polled changes; the step will run again. */
+  waitForChange(polled: PolledVersions, describe: () => string): Outcome {
+    this.waitingFor = describe;
+    waitForChange(this, polled);
+    return "blocked";
+  }
+
+  /** Notes what the agent looks at, with its version before the agent itself changes it. */
+  polls(looked: Polled): void {
+    const polled = this.poll?.polled;
+    if (polled !== undefined && !polled.has(looked)) polled.set(looked, looked.version);
   }
 
   resume(): void {

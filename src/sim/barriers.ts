@@ -5,15 +5,28 @@ import { BarrierState } from "../happens-before/barrier.ts";
 import { ShadowMemory } from "../happens-before/shadow.ts";
 import type { Owner } from "./allocation.ts";
 import { WaitList } from "./wait-queue.ts";
+import type { Polled } from "./wait-queue.ts";
 
-export class BarrierElement {
+export class BarrierElement implements Polled {
   readonly index: number;
+  readonly #array: BarrierArray;
   readonly state: BarrierState;
   readonly waiters = new WaitList();
 
-  constructor(index: number, arrivals: number) {
+  constructor(array: BarrierArray, index: number, arrivals: number) {
+    this.#array = array;
     this.index = index;
     this.state = new BarrierState(arrivals);
+  }
+
+  /** How reports name it. */
+  get name(): string {
+    return this.#array.nameOf(this);
+  }
+
+  /** A test finds something else once a phase completes. */
+  get version(): number {
+    return this.state.phase;
   }
 }
 
@@ -32,7 +45,7 @@ export class BarrierArray {
     const { count, arrivals } = op.attributes;
     this.elements = Array.from(
       { length: count },
-      (_, index) => new BarrierElement(index, arrivals),
+      (_, index) => new BarrierElement(this, index, arrivals),
     );
     this.shadow = watched
       ? new ShadowMemory({ granules: count, space: "smem", initialised: true })

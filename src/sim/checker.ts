@@ -17,6 +17,8 @@ import {
 import type { Memory } from "./memory.ts";
 import type { Access, AccessMode, Origin } from "../happens-before/access.ts";
 import type { Epoch, Knowledge } from "../happens-before/knowledge.ts";
+import { commonScope } from "../happens-before/memory-scopes.ts";
+import type { Scope } from "../happens-before/memory-scopes.ts";
 import type { ShadowCursor, ShadowMemory } from "../happens-before/shadow.ts";
 import type { Findings } from "./reports.ts";
 import { inMemoryOrder, isView, visitRuns } from "./view.ts";
@@ -29,13 +31,18 @@ export class Checker {
     this.#findings = findings;
   }
 
-  /** An ordinary access by the agent's running step. */
-  ordinary(agent: Agent, view: View, mode: AccessMode): void {
+  /** An ordinary access by the agent's running step; of one that others may make at the same time with its scope. */
+  ordinary(agent: Agent, view: View, mode: Access["mode"], scope?: Scope): void {
     const { timeline } = agent;
     if (timeline === undefined) return;
     if (view.memory.owner !== undefined && view.memory.owner !== agent.block)
       view.memory.usedFromOutside = true;
-    this.#touch(view, agent.access(timeline, mode, view.member), timeline.knowledge);
+    const access = agent.access(timeline, mode, view.member);
+    const strong =
+      scope === undefined
+        ? access
+        : { ...commonScope(agent.block, scope), wantsContents: mode === "observe", ...access };
+    this.#touch(view, strong, timeline.knowledge);
   }
 
   /** An access by an asynchronous operation whose issuer knows `knowledge`. */

@@ -7,20 +7,11 @@
  */
 import { opName } from "../ir/op-names.ts";
 import type { Op } from "../ir/node.ts";
-import type { MemoryScope } from "../ir/schema.ts";
 import { placeText } from "../happens-before/access.ts";
 import type { Access } from "../happens-before/access.ts";
-import { commonScope, everything } from "../happens-before/memory-scopes.ts";
-import type { Scope } from "../happens-before/memory-scopes.ts";
+import { commonScope, reachOf } from "../happens-before/memory-scopes.ts";
 import type { Agent } from "./agent.ts";
-import type { CounterAccess, Semaphore } from "./semaphores.ts";
-
-const scopes: { readonly [S in MemoryScope]: Scope } = {
-  block: 0,
-  cluster: 1,
-  device: everything,
-  system: everything,
-};
+import type { Semaphore } from "./semaphores.ts";
 
 /** Takes note of an op on a counter, and reports others that it races with. */
 export function touchCounter(
@@ -32,10 +23,9 @@ export function touchCounter(
   const { timeline, block, machine } = agent;
   if (timeline === undefined || array.shadow === undefined) return;
   const { scope = "device" } = op.attributes;
-  const access: CounterAccess = {
-    ...agent.access(timeline, "atomic", 0),
-    mode,
-    ...commonScope(block, scopes[scope]),
+  const access: Access = {
+    ...commonScope(block, reachOf[scope]),
+    ...agent.access(timeline, mode, 0),
   };
   const cursor = array.shadow.begin(access, timeline.knowledge);
   cursor.run(position, 1);

@@ -11,7 +11,7 @@
  */
 import { coordinatesOf, rowMajorStrides } from "../formats/shape.ts";
 import type { Elements } from "../formats/dtype.ts";
-import type { AnyOp, Op } from "../ir/node.ts";
+import type { AnyOp, OpOf } from "../ir/node.ts";
 import { gatheredShape, repetitionsOf } from "../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../ir/indexed.ts";
 import { opName } from "../ir/op-names.ts";
@@ -91,7 +91,8 @@ class Gatherer {
     }
     const view = listedView(window, this.#shape, elements);
     const isGathered = this.#op.operands.indices.length > 0;
-    if (this.#op.kind === "store" && (isGathered || sharesPlaces(window)))
+    const stores = this.#op.kind === "store" || this.#op.kind === "atomic_store";
+    if (stores && (isGathered || sharesPlaces(window)))
       requireDistinct(agent, this.#op, view, elements);
     return view;
   }
@@ -124,7 +125,7 @@ class Gatherer {
 }
 
 /** A store through strides that lay elements over each other writes each once. */
-export function requireApart(agent: Agent, op: Op<"store">, view: View): void {
+export function requireApart(agent: Agent, op: OpOf<"store" | "atomic_store">, view: View): void {
   if (sharesPlaces(view)) requireDistinct(agent, op, view, listedElements(view));
 }
 

@@ -146,6 +146,7 @@ export class Machine implements AgentMachine {
       this.#timeline?.stepped(agent, site, outcome, from, to);
       if (outcome === "proceed") continue;
       if (outcome === "blocked" || outcome === "ended") return undefined;
+      if (outcome === "switch") agent.changes += 1;
       if (this.#schedule.interrupts(agent)) {
         this.#schedule.ready(agent);
         return undefined;

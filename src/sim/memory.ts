@@ -14,6 +14,9 @@ import type { DType, DTypeName, Elements } from "../formats/dtype.ts";
 import type { Location } from "../support/location.ts";
 import type { Owner } from "./allocation.ts";
 import { ShadowMemory } from "../happens-before/shadow.ts";
+import { ReleasedKnowledge } from "./released-knowledge.ts";
+import { WaitList } from "./wait-queue.ts";
+import type { Polled } from "./wait-queue.ts";
 import { isFullyValid, product, visitRuns } from "./view.ts";
 import type { View } from "./view.ts";
 
@@ -45,7 +48,7 @@ export interface MemoryDescription {
   readonly site: number;
 }
 
-export class Memory {
+export class Memory implements Polled {
   readonly description: MemoryDescription;
   readonly bytes: Uint8Array;
   /** What the checker knows about each granule; absent without checks. */
@@ -55,6 +58,11 @@ export class Memory {
   owner: Owner | undefined;
   /** Whether anything but the owner's threads, at once, has used it: a copy, wgmma, another block. */
   usedFromOutside = false;
+  /** What was released through its elements. */
+  readonly released = new ReleasedKnowledge();
+  /** Woken when something is written, which changes the version. */
+  readonly waiters = new WaitList();
+  version = 0;
   readonly #words = new Map<number, Words>();
 
   constructor(description: MemoryDescription, bytes: Uint8Array, shadow?: Shadow) {
@@ -76,6 +84,18 @@ export class Memory {
     this.usedFromOutside = false;
     this.bytes.fill(255);
     this.shadow?.clear();
+    this.released.clear();
+  }
+
+  /** How reports name it. */
+  get name(): string {
+    return this.description.name;
+  }
+
+  /** Somebody has written to it. */
+  changed(): void {
+    this.version += 1;
+    this.waiters.wake();
   }
 
   /** The bytes as words of the width in which elements of `dtype` move. */
@@ -132,6 +152,7 @@ export function gatherInside(view: View, elements: Elements): void {
 /** Writes `elements` to the view where it is in bounds. */
 export function scatter(view: View, elements: Elements): void {
   const { dtype, memory } = view;
+  memory.changed();
   if (dtype.bits === 4) {
     scatterNibbles(view, elements as Int8Array);
     return;

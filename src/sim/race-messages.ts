@@ -20,8 +20,9 @@ const verbs: { readonly [M in Access["mode"]]: string } = {
   atomic: "updates",
 };
 
-function accessText({ op, mode, place }: Access): string {
-  return `${opName(op)} ${verbs[mode]} it in ${placeText(place)}`;
+function accessText({ op, mode, from, place }: Access): string {
+  const verb = mode === "observe" && from !== undefined ? verbs.read : verbs[mode];
+  return `${opName(op)} ${verb} it in ${placeText(place)}`;
 }
 
 function originNote({ op, place }: Origin, what: string): RelatedNote {
@@ -69,6 +70,10 @@ function raceRemedy(memory: Memory, { earlier, current, missing }: Race): string
   if (earlier.op.kind === "wgmma") return "wait for the wgmma before its operands are changed";
   if ([earlier, current].some(({ op }) => op.kind === "copy_async"))
     return "wait for the copy before the other access, or order the copy after it";
+  const strong = [earlier, current].filter(({ from }) => from !== undefined);
+  if (strong.length === 2) return "give both a scope that has both blocks in it";
+  if (strong.some(({ op }) => op.kind === "atomic_load" || op.kind === "atomic_store"))
+    return "give both a memoryOrder, or order one before the other";
   return sameBlock(earlier, current)
     ? "let one thread arrive on a barrier after its access and the other wait for it before its own"
     : "order the blocks with a semaphore, or let each write a part of its own";

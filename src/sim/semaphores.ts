@@ -3,23 +3,15 @@ import { rowMajorStrides } from "../formats/shape.ts";
 import type { Kernel, Op } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { SemaphoreState } from "../happens-before/semaphore.ts";
-import type { Access } from "../happens-before/access.ts";
-import type { ScopedBlock } from "../happens-before/memory-scopes.ts";
 import { ShadowMemory } from "../happens-before/shadow.ts";
-import type { TrackedAccess } from "../happens-before/shadow.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import type { Findings } from "./reports.ts";
 import { product } from "./view.ts";
 import { WaitList } from "./wait-queue.ts";
+import type { Polled } from "./wait-queue.ts";
 
-/** An op on a counter, and the blocks that it reaches. */
-export interface CounterAccess extends Access {
-  readonly from: ScopedBlock;
-  mayMeet(other: TrackedAccess & { readonly from?: ScopedBlock }): boolean;
-}
-
-export class Semaphore {
+export class Semaphore implements Polled {
   readonly state = new SemaphoreState();
   readonly waiters = new WaitList();
   readonly array: SemaphoreArray;
@@ -39,6 +31,11 @@ export class Semaphore {
     );
     return indices.length === 0 ? name : `${name}[${indices.join(", ")}]`;
   }
+
+  /** A read finds something else once the counter is at another number. */
+  get version(): number {
+    return this.state.value;
+  }
 }
 
 export class SemaphoreArray {
@@ -46,7 +43,7 @@ export class SemaphoreArray {
   readonly shape: readonly number[];
   readonly strides: readonly number[];
   /** Who has used each counter, where some ops on them reach a part of the grid alone. */
-  readonly shadow: ShadowMemory<CounterAccess> | undefined;
+  readonly shadow: ShadowMemory | undefined;
   readonly #counters: readonly Semaphore[];
 
   constructor(op: Op<"alloc_semaphore">, shape: readonly number[], narrow = false) {

@@ -7,6 +7,7 @@ import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
 import { copyFeatures } from "./copies.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
+import { memoryOrderFeatures } from "./memory-order.ts";
 import { numberFeatures } from "./numbers.ts";
 import { memoryFeatures } from "./memory.ts";
 import { pipelineFeatures } from "./pipelines.ts";
@@ -18,6 +19,7 @@ export const features: readonly Feature[] = [
   ...controlFeatures,
   ...conversionFeatures,
   ...copyFeatures,
+  ...memoryOrderFeatures,
   ...numberFeatures,
   ...memoryFeatures,
   ...pipelineFeatures,

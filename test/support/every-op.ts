@@ -54,6 +54,8 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   %47 = load %41 indices(%45, %45) where(%46) {indexed = [0, 1]} : tile<f32, [4]>
   store %41, %47 indices(%45, %45) where(%46) {indexed = [0, 1]}
   %48 = inline_ptx sources(%24, %29) meaning(%24) {code = "mov.b32 %out0, %in0;", types = ["f32"]} : tile<f32, [64]>
+  %49 = atomic_load %38, %9 {order = acquire, scope = device} : i32
+  atomic_store %38, %49 {order = release, scope = system}
   prefetch %35
   prefetch_maps %35
   debug_print %9, %10 {format = "{} of {}\\n"} @ "values.ts":99:7

@@ -2,6 +2,7 @@
  * Checks a placement op by op, by brute force: tables of which lane holds which element, and no function
  * of the layout algebra but the element map. It knows nothing of how the placement was found.
  */
+import type { AccessOp } from "../../src/ir/indexed.ts";
 import type { AnyOp, Op, Region, Value } from "../../src/ir/node.ts";
 import { ruleOf } from "../../src/ir/ops.ts";
 import type { OpRules } from "../../src/ir/ops.ts";
@@ -305,16 +306,14 @@ function carries(
   ends(op.regions.body, op.results, checker);
 }
 
-type Accessing = Op<"load"> | Op<"store"> | Op<"atomic"> | Op<"atomic_compare_exchange">;
-
-function written(op: Exclude<Accessing, Op<"load">>, checker: Checker): void {
-  const { value } = op.operands;
+function written(op: Exclude<AccessOp, Op<"load">>, checker: Checker): void {
+  const value = op.kind === "atomic_load" ? op.operands.fill : op.operands.value;
   for (const layout of checker.read(op, value)) beside(op, { layout, value }, checker);
 }
 
 /** A lane that accesses an element has its index along each indexed axis, and its mask. */
 function beside(
-  op: Accessing,
+  op: AccessOp,
   { layout, value }: { readonly layout: RegisterLayout; readonly value: Value | undefined },
   checker: Checker,
 ): void {
@@ -479,12 +478,8 @@ const rules: OpRules<[Checker], void> = {
       if (!works) fail(op, "a part is not where the result needs it");
     }
   },
-  reduce: (op, checker) => {
-    reduced(op, op.attributes.axes, checker);
-  },
-  arg_reduce: (op, checker) => {
-    reduced(op, [op.attributes.axis], checker);
-  },
+  reduce: (op, checker) => reduced(op, op.attributes.axes, checker),
+  arg_reduce: (op, checker) => reduced(op, [op.attributes.axis], checker),
   scan: (op, checker) => {
     notOneNumber(op, checker);
     pointwise(op, [op.operands.source], checker);
@@ -512,6 +507,8 @@ const rules: OpRules<[Checker], void> = {
   store: written,
   atomic: written,
   atomic_compare_exchange: written,
+  atomic_load: written,
+  atomic_store: written,
 
   copy_async(op, checker) {
     const copy = checker.placement.copies.get(op);

@@ -162,6 +162,13 @@ export const quiet: { readonly [name: string]: Group } = {
       prefetchMaps(x);
     },
   },
+  relaxed: {
+    kinds: ["atomic_load", "atomic_store"],
+    body({ x, tile, index, keep, marks }) {
+      marks.store(tile.cast(i32), { memoryOrder: "relaxed" });
+      keep.push(x.at(slice(index, length)).load({ memoryOrder: "relaxed" }));
+    },
+  },
   ordering: {
     kinds: [
       ...(["commit_group", "proxy_fence", "grid_dependency", "debug_break"] as const),

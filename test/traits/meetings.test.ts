@@ -32,8 +32,11 @@ function kindsIn({ kernel }: KernelDefinition): ReadonlySet<OpKind> {
   return kinds;
 }
 
-const meets = (kind: OpKind): boolean =>
-  opTable[kind].traits.synchronizes.some(({ who }) => who !== "warp");
+/** Those that meet as they are ordered claim nothing by their kind. */
+const meets = (kind: OpKind): boolean => {
+  const { synchronizes } = opTable[kind].traits;
+  return synchronizes !== "as ordered" && synchronizes.some(({ who }) => who !== "warp");
+};
 
 /** Kinds that are held against the emulator elsewhere, or whose instructions are others'. */
 const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {

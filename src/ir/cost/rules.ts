@@ -144,6 +144,8 @@ export const costRules: OpRules<[CostContext], Cost> = {
   store: ({ operands }) => moved(operands.ref, elements(operands.value), "written"),
   atomic: ({ operands }) => readAndWrite(operands.ref, operands.value),
   atomic_compare_exchange: ({ operands }) => readAndWrite(operands.ref, operands.value),
+  atomic_load: ({ operands }) => moved(operands.ref, elements(operands.fill), "read"),
+  atomic_store: ({ operands }) => moved(operands.ref, elements(operands.value), "written"),
 
   copy_async: ({ operands, attributes }, context) => {
     const receivers = context.grid

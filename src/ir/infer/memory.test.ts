@@ -289,6 +289,32 @@ const mistakes: readonly Mistake[] = [
     message: "Barrier.arrive addresses a peer, and the kernel has no cluster",
   },
   {
+    name: "scope of a cluster in a kernel without one",
+    code: "TW2058",
+    make: () =>
+      infer(
+        "atomic_store",
+        { indices: [], ref: ref("gmem", f32), value: scalar(f32) },
+        { order: "release", scope: "cluster" },
+        {},
+        single,
+      ),
+    message: "store has the scope of a cluster, and the kernel has none",
+    remedy: "cluster",
+  },
+  {
+    name: "memory order of a bool",
+    code: "TW2045",
+    make: () =>
+      infer(
+        "atomic_load",
+        { indices: [], ref: ref("gmem", bool), fill: scalar(bool) },
+        { order: "acquire", scope: "device" },
+      ),
+    message: "load with a memory order takes no bool",
+    remedy: "i32",
+  },
+  {
     name: "member beyond the end of its union",
     code: "TW2051",
     make: () => infer("union_member", { union }, { group: 0, offset: 64, dtype: f32, shape: [17] }),

@@ -1,5 +1,5 @@
 /** Inference for ops that allocate memory, make windows on it and move data synchronously. */
-import { packedBytes, u8 } from "../../formats/dtype.ts";
+import { dtypeNames, dtypes, packedBytes, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { opName } from "../op-names.ts";
 import type { atomicFunctions, memoryOps } from "../ops/memory.ts";
@@ -64,7 +64,13 @@ function requireAtomic(
     });
 }
 
-type AccessKind = "load" | "store" | "atomic" | "atomic_compare_exchange";
+type AccessKind =
+  | "load"
+  | "store"
+  | "atomic"
+  | "atomic_compare_exchange"
+  | "atomic_load"
+  | "atomic_store";
 
 /** The shape of what an access moves: the window's, with index tiles in place of the axes that they pick along. */
 function accessedShape(draft: Draft<AccessKind>, ref: RefType): readonly number[] {
@@ -233,6 +239,29 @@ function load(draft: Draft<"load">): readonly Type[] {
   return [dataType(ref.dtype, shape)];
 }
 
+/** Elements that are read or written at once, while others do: those of whole bytes. */
+function requireWholeBytes(draft: AnyDraft, dtype: DType): void {
+  if (wholeBytes.includes(dtype.name)) return;
+  fail(draft, "TW2045", `${opName(draft)} with a memory order takes no ${dtype.name}`, {
+    expected: `one of ${wholeBytes.join(", ")}`,
+    found: dtype.name,
+    remedy: "keep the flag in an i32",
+  });
+}
+
+const wholeBytes = dtypeNames.filter(
+  (name) => dtypes[name].bits >= 8 && dtypes[name].kind !== "bool",
+);
+
+/** The cluster is a scope where there is one. */
+function requireScope(draft: AnyDraft, scope: string | undefined, context: InferContext): void {
+  if (scope !== "cluster" || context.grid.some(({ cluster }) => cluster > 1)) return;
+  fail(draft, "TW2058", `${opName(draft)} has the scope of a cluster, and the kernel has none`, {
+    expected: "a kernel with a cluster",
+    found: "a grid without one",
+  });
+}
+
 export const memoryRules: InferRules<keyof typeof memoryOps> = {
   alloc(draft, context) {
     const { space, dtype, shape } = draft.attributes;
@@ -310,20 +339,39 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
     return [];
   },
 
-  atomic(draft) {
+  atomic(draft, context) {
     const ref = refOperand(draft, "the window", draft.operands.ref);
     const value = dataOperand(draft, "the value", draft.operands.value);
     requireStorable(draft, ref, value);
     requireAtomic(draft, draft.attributes.fn, ref.dtype);
+    requireScope(draft, draft.attributes.scope, context);
     return [value];
   },
 
-  atomic_compare_exchange(draft) {
+  atomic_compare_exchange(draft, context) {
     const ref = refOperand(draft, "the window", draft.operands.ref);
     const value = dataOperand(draft, "the value", draft.operands.value);
     requireStorable(draft, ref, dataOperand(draft, "the expected value", draft.operands.expected));
     requireStorable(draft, ref, value);
     requireAtomic(draft, "compare_exchange", ref.dtype);
+    requireScope(draft, draft.attributes.scope, context);
     return [value];
+  },
+
+  atomic_load(draft, context) {
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    const fill = dataOperand(draft, "the fill value", draft.operands.fill);
+    requireStorable(draft, ref, fill);
+    requireWholeBytes(draft, ref.dtype);
+    requireScope(draft, draft.attributes.scope, context);
+    return [fill];
+  },
+
+  atomic_store(draft, context) {
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    requireStorable(draft, ref, dataOperand(draft, "the value", draft.operands.value));
+    requireWholeBytes(draft, ref.dtype);
+    requireScope(draft, draft.attributes.scope, context);
+    return [];
   },
 };

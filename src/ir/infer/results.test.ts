@@ -10,6 +10,7 @@ import {
   semaphore,
   tile,
 } from "../../../test/ir-fixtures.ts";
+import { memoryResults } from "../../../test/support/memory-results.ts";
 import {
   bf16,
   bool,
@@ -19,7 +20,6 @@ import {
   f64,
   f8e4m3fn,
   f8e5m2,
-  i16,
   i32,
   i64,
   i8,
@@ -301,65 +301,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("select_ref", { refs: [ref("gmem", f32, n)], index }, {}),
     ["ref<gmem, f32, [n]>"],
   ],
-  ["load", infer("load", { indices: [], ref: ref("peer", f32, 4, 8) }, {}), ["tile<f32, [4, 8]>"]],
-  ["load", infer("load", { indices: [], ref: ref("gmem", i32), fill: index }, {}), ["i32"]],
-  ["store", infer("store", { indices: [], ref: ref("smem", f32, 4), value: tile(f32, 4) }, {}), []],
-  ["store", infer("store", { indices: [], ref: ref("gmem", i32), value: index }, {}), []],
-  [
-    "load",
-    infer(
-      "load",
-      { ref: ref("gmem", f32, n, 64), indices: [tile(i64, 8)], where: tile(bool, 8, 1) },
-      { indexed: [0] },
-    ),
-    ["tile<f32, [8, 64]>"],
-  ],
-  [
-    "load",
-    infer(
-      "load",
-      { ref: ref("gmem", f32, n, 16, n), indices: [tile(i32, 8, 1), tile(i32, 1, 4)] },
-      { indexed: [0, 2] },
-    ),
-    ["tile<f32, [8, 4, 16]>"],
-  ],
-  [
-    "atomic",
-    infer(
-      "atomic",
-      { ref: ref("smem", i32, 2, 64), value: tile(i32, 2, 5), indices: [tile(i32, 5)] },
-      { fn: "add", indexed: [1] },
-    ),
-    ["tile<i32, [2, 5]>"],
-  ],
-  [
-    "atomic",
-    infer(
-      "atomic",
-      { indices: [], ref: ref("gmem", bf16, 4), value: tile(bf16, 4) },
-      { fn: "max" },
-    ),
-    ["tile<bf16, [4]>"],
-  ],
-  [
-    "atomic",
-    infer("atomic", { indices: [], ref: ref("smem", f64), value: scalar(f64) }, { fn: "add" }),
-    ["f64"],
-  ],
-  [
-    "atomic",
-    infer("atomic", { indices: [], ref: ref("gmem", f32), value: scalar(f32) }, { fn: "exchange" }),
-    ["f32"],
-  ],
-  [
-    "atomic_compare_exchange",
-    infer(
-      "atomic_compare_exchange",
-      { indices: [], ref: ref("gmem", i16, 4), expected: tile(i16, 4), value: tile(i16, 4) },
-      {},
-    ),
-    ["tile<i16, [4]>"],
-  ],
+  ...memoryResults,
   [
     "copy_async",
     infer(

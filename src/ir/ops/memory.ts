@@ -4,10 +4,29 @@
  * those stood (`../indexed.ts`), and `where` says which elements are accessed at all. Placed, an access says which index
  * tiles it tests (`guard`) and how much an instruction of it moves (`unit`).
  */
+import { memoryOrders, memoryScopes } from "../schema.ts";
 import { acts, allocates, computes, defineOps, lanes } from "./define.ts";
 
 /** What is decided of an access: the index tiles that it tests, and how much an instruction moves. */
 const decided = { guard: "texts?", unit: "text?" } as const;
+
+/** How a load or a store may order what stands around it. */
+export const loadOrders = ["relaxed", "acquire"] as const;
+export const storeOrders = ["relaxed", "release"] as const;
+
+/** An access that others may make at the same time, and that orders what stands around it as its attributes say. */
+const ordered = {
+  ...acts,
+  synchronizes: "as ordered",
+  releases: "as ordered",
+  acquires: "as ordered",
+} as const;
+
+/** What updates may say of it: relaxed for the device unless they do. */
+const statedOrder = {
+  order: { optional: memoryOrders },
+  scope: { optional: memoryScopes },
+} as const;
 
 /** Combinations an atomic update can make. */
 export const atomicFunctions = ["add", "min", "max", "and", "or", "xor", "exchange"] as const;
@@ -106,7 +125,7 @@ export const memoryOps = defineOps({
   },
   atomic: {
     summary:
-      "Updates each element atomically, relaxed, and gives the old values; what is out of bounds, or where `where` is false, is dropped and reads zero. Elements are picked as by `load`.",
+      "Updates each element atomically and gives the old values, relaxed for the device unless `order` and `scope` say otherwise; what is out of bounds, or where `where` is false, is dropped and reads zero. Elements are picked as by `load`.",
     operands: {
       ref: "one",
       value: "one",
@@ -114,10 +133,10 @@ export const memoryOps = defineOps({
       where: "optional",
       scratch: "optional",
     },
-    attributes: { fn: atomicFunctions, indexed: "integers?", ...decided },
+    attributes: { fn: atomicFunctions, ...statedOrder, indexed: "integers?", ...decided },
     regions: {},
     traits: {
-      ...acts,
+      ...ordered,
       accesses: [lanes("write", "ref")],
       results: "new",
       scratch: "by layout",
@@ -134,13 +153,40 @@ export const memoryOps = defineOps({
       where: "optional",
       scratch: "optional",
     },
-    attributes: { indexed: "integers?", ...decided },
+    attributes: { ...statedOrder, indexed: "integers?", ...decided },
     regions: {},
     traits: {
-      ...acts,
+      ...ordered,
       accesses: [lanes("write", "ref")],
       results: "new",
       scratch: "by layout",
     },
+  },
+  atomic_load: {
+    summary:
+      "Reads elements that others may change meanwhile, relaxed or acquiring what whoever wrote them released within `scope`; `fill` stands where there is nothing to read. Elements are picked as by `load`.",
+    operands: {
+      ref: "one",
+      fill: "one",
+      indices: "many",
+      where: "optional",
+      scratch: "optional",
+    },
+    attributes: { order: loadOrders, scope: memoryScopes, indexed: "integers?", ...decided },
+    regions: {},
+    traits: {
+      ...ordered,
+      accesses: [lanes("read", "ref")],
+      results: "new",
+      scratch: "by layout",
+    },
+  },
+  atomic_store: {
+    summary:
+      "Writes elements that others may read meanwhile, relaxed or releasing what was done before within `scope`. Elements are picked as by `load`.",
+    operands: { ref: "one", value: "one", indices: "many", where: "optional" },
+    attributes: { order: storeOrders, scope: memoryScopes, indexed: "integers?", ...decided },
+    regions: {},
+    traits: { ...ordered, accesses: [lanes("write", "ref")] },
   },
 });

@@ -419,6 +419,8 @@ const rules: OpRules<[Request], Fact> = {
   store: anything,
   atomic: anything,
   atomic_compare_exchange: anything,
+  atomic_load: anything,
+  atomic_store: anything,
   copy_async: anything,
   prefetch: anything,
   prefetch_maps: anything,

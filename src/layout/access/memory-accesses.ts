@@ -7,6 +7,8 @@
  *   | load        | the result                            | every lane that holds it   | 16 bytes                       |
  *   | store       | the value                             | one of those that hold it  | 16 bytes                       |
  *   | atomic      | the value                             | one of those that hold it  | an element, or a sum of several |
+ *   | atomic_load | the result                            | one of those that hold it  | an element                     |
+ *   | atomic_store | the value                            | one of those that hold it  | an element                     |
  *   | copy_async  | the window, spread along its rows     | one of those that hold it  | 16 bytes, on both sides        |
  *   | prefetch    | likewise                              | likewise                   | 16 bytes                       |
  */
@@ -21,6 +23,7 @@ import { replicatedLayout } from "../algebra/register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "../algebra/register-layout.ts";
 import { memoryLayouts } from "../model/register-candidates.ts";
 import { layoutOf } from "../model/placed-types.ts";
+import { acquires, statedOrder } from "../../ir/traits.ts";
 import { refOf } from "../../ir/traverse.ts";
 import { gatheredTile } from "./gathers.ts";
 import type { TileAccess } from "./affine-access.ts";
@@ -87,6 +90,14 @@ const requestRules: Rules = {
     const { value, ref } = op.operands;
     return [{ ref, ...heldBy(value), once: true, widest: 1, matrices: false, op }];
   },
+  atomic_load: (op) => {
+    const { ref } = op.operands;
+    return [{ ref, ...heldBy(op.results[0]), once: true, widest: 1, matrices: false, op }];
+  },
+  atomic_store: (op) => {
+    const { value, ref } = op.operands;
+    return [{ ref, ...heldBy(value), once: true, widest: 1, matrices: false, op }];
+  },
   copy_async: (op, setting, windowOf) => {
     const { source, destination } = op.operands;
     const [far, near] =
@@ -149,14 +160,13 @@ function distributed(layout: RegisterLayout): DistributedLayout {
 }
 
 /** Sums of floats up to 32 bits that nobody asks the old values of: 16 bytes, or a word of shared memory. */
-function addedAtOnce(
-  { attributes, operands, results }: Op<"atomic">,
-  { target, isUsed }: AccessSetting,
-): number {
+function addedAtOnce(op: Op<"atomic">, { target, isUsed }: AccessSetting): number {
+  const { attributes, operands, results } = op;
   const { dtype, space } = refOf(operands.ref);
   const packed = dtype.name === "f32" || dtype.name === "f16" || dtype.name === "bf16";
   const sideBySide =
     attributes.fn === "add" &&
+    !acquires(statedOrder(op)) &&
     packed &&
     target.architecture >= 90 &&
     results.every((result) => !isUsed(result)) &&

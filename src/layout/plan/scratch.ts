@@ -11,6 +11,7 @@
  *   | sort               | keys, numbers and payloads of each lane, likewise    | the same                  |
  *   | semaphore_read     | what one lane has read, if there are several warps   | 4                         |
  *   | atomic             | old values, for warps that hold copies of what one updates | 128 a warp and word; a scalar 8 |
+ *   | atomic_load        | what one lane has read, for those that hold copies   | the same                  |
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
@@ -63,6 +64,7 @@ const rules: ScratchRules = {
   atomic: ({ operands }, user) => oldValueBytes(user, operands.value),
   atomic_compare_exchange: ({ operands }, user) => oldValueBytes(user, operands.value),
   semaphore_read: (_, { warps, used }) => (used && warps > 1 ? counterBytes : 0),
+  atomic_load: ({ operands }, user) => oldValueBytes(user, operands.fill),
   convert_layout: ({ operands, results: [result] }, { warps }) =>
     result === undefined ? 0 : conversionBytes(operands.source, result, warps),
   debug_print: ({ operands }, user) => recordBytes(user, operands.values),

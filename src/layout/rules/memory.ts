@@ -190,4 +190,10 @@ export const memoryRules: Rules<typeof memoryOps> = {
   atomic_compare_exchange: (op, context) => {
     write(op, [op.operands.value, op.operands.expected], context);
   },
+  atomic_load: (op, context) => {
+    write(op, [op.operands.fill], context);
+  },
+  atomic_store: (op, context) => {
+    write(op, [op.operands.value], context);
+  },
 };

@@ -11,7 +11,13 @@
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import type { Access } from "../../ir/schema.ts";
-import { accessesOf, chosenAmong, onlyComputes, windowedBy } from "../../ir/traits.ts";
+import {
+  accessesOf,
+  chosenAmong,
+  onlyComputes,
+  synchronizationsOf,
+  windowedBy,
+} from "../../ir/traits.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers, scratchOperand } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
@@ -88,8 +94,15 @@ export class AccessFinder {
     return found;
   }
 
-  /** What is done when the op is over and lanes have met: one of them takes the barriers of a scope out of use, by writing their bytes. */
+  /**
+   * What is done when the op is over and lanes have met: one of them takes the barriers of a scope out of use, by writing their bytes;
+   * others read from scratch what one has found.
+   */
   behind(op: AnyOp): readonly PlaceAccess[] {
+    if (synchronizationsOf(op).some(({ at }) => at === "after")) {
+      const scratch = scratchOperand(op);
+      if (scratch !== undefined) return [{ places: this.#placesOfWindow(scratch), ...byLanes }];
+    }
     if (op.kind !== "scoped") return nothing;
     return op.regions.body.ops.flatMap((inner) => {
       const [barrier] = inner.results;

@@ -17,7 +17,7 @@
  */
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import type { Scope } from "../../ir/schema.ts";
-import { releaseScope, traitsOf } from "../../ir/traits.ts";
+import { acquireScope, releaseScope, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import type { AccessFinder, Place } from "./accesses.ts";
 
@@ -68,7 +68,7 @@ function waitsFor(reaching: ReadonlySet<AnyOp>, kernel: Kernel): readonly AnyOp[
   const barriers = new Set([...reaching].flatMap(barriersOf));
   const waits: AnyOp[] = [];
   walkOps(kernel.body, (op) => {
-    if (traitsOf(op).acquires === "cluster" && barriersOf(op).some((each) => barriers.has(each)))
+    if (acquireScope(op) === "cluster" && barriersOf(op).some((each) => barriers.has(each)))
       waits.push(op);
   });
   return waits;
@@ -119,7 +119,7 @@ class Steps {
       const scope = releaseScope(op);
       // A copy releases what it relied on to whoever waits for it.
       const releases = scope !== "nobody" || barriersOf(op).length > 0 ? channelsOf(op, scope) : [];
-      const { acquires } = traitsOf(op);
+      const acquires = acquireScope(op);
       const acquired = acquires === "nobody" ? [] : channelsOf(op, acquires);
       const matters = [done, releases, acquired, ...regions].some(({ length }) => length > 0);
       if (matters) steps.push({ op, done, releases, acquires: acquired, regions });

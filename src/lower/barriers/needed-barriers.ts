@@ -24,7 +24,7 @@
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import type { Synchronization } from "../../ir/schema.ts";
-import { releaseScope, repeats, traitsOf } from "../../ir/traits.ts";
+import { releaseScope, repeats, synchronizationsOf, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import type { AccessFinder, Place, PlaceAccess } from "./accesses.ts";
 import { Pending } from "./pending-accesses.ts";
@@ -81,10 +81,9 @@ class Planner {
 
   /** Whether the op accesses memory, releases, synchronizes, fences, or has regions. */
   #matters(op: AnyOp): boolean {
-    const { synchronizes, regions } = traitsOf(op);
     return (
-      regions !== "none" ||
-      synchronizes.length > 0 ||
+      traitsOf(op).regions !== "none" ||
+      synchronizationsOf(op).length > 0 ||
       op.kind === "proxy_fence" ||
       releaseScope(op) !== "nobody" ||
       this.#context.finder.of(op).length > 0
@@ -142,9 +141,7 @@ class Planner {
 
   /** Where the op's own instructions synchronize the threads. */
   #synchronize(op: AnyOp, at: Synchronization["at"], pending: Pending): void {
-    const { synchronizes } = traitsOf(op);
-    if (synchronizes.length === 0) return;
-    for (const each of synchronizes)
+    for (const each of synchronizationsOf(op))
       if (each.at === at && (each.who !== "warp" || this.#oneWarp)) pending.synchronize(each.part);
   }
 

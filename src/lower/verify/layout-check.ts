@@ -131,7 +131,7 @@ function dot(op: Op<"dot">, functions: Functions, threadWarps: number): void {
 }
 
 function written(op: Exclude<AccessOp, Op<"load">>, functions: Functions): void {
-  const { value } = op.operands;
+  const value = op.kind === "atomic_load" ? op.operands.fill : op.operands.value;
   const others = op.kind === "atomic_compare_exchange" ? [op.operands.expected] : [];
   alike(op, [value, ...others, ...op.results]);
   spread(op, [value]);
@@ -306,6 +306,8 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   store: written,
   atomic: written,
   atomic_compare_exchange: written,
+  atomic_load: written,
+  atomic_store: written,
 
   copy_async: free,
   prefetch: free,

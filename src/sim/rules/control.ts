@@ -5,7 +5,8 @@ import { opName } from "../../ir/op-names.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { dataShape, isData } from "../../ir/types.ts";
-import type { Agent } from "../agent.ts";
+import type { Agent, Outcome, Poll } from "../agent.ts";
+import { hasChanged } from "../wait-queue.ts";
 import { breakHere } from "../debugger.ts";
 import { assertionReport, falseText, printText, stepReport, valueText } from "../print-messages.ts";
 import { placeText } from "../../happens-before/access.ts";
@@ -101,21 +102,26 @@ function whileLoop(op: Op<"while">, code: Assembler): void {
   code.emit(op, (agent) => {
     begin(agent);
     agent.slots[count] = 0;
+    agent.poll = undefined;
     return "proceed";
   });
   const head = code.steps.length;
   const exit = code.label();
+  code.emit(op, (agent) => beginRound(agent, op, tested));
   const [flag = -1] = code.loopRegion(count, condition);
   const enter = moveSlots(tested, carries);
   code.emit(op, (agent) => {
-    if (agent.slots[flag] === 0) agent.position = exit.position;
-    else enter(agent);
+    if (agent.slots[flag] === 0) {
+      agent.position = exit.position;
+      agent.poll = undefined;
+    } else enter(agent);
     return "proceed";
   });
   const ends = endOfRound(code, op, code.loopRegion(count, body), tested);
   code.emit(op, (agent) => {
     if (ends(agent)) {
       agent.position = exit.position;
+      agent.poll = undefined;
       return "proceed";
     }
     agent.slots[count] = numberAt(agent, count) + 1;
@@ -124,6 +130,38 @@ function whileLoop(op: Op<"while">, code: Assembler): void {
   });
   code.place(exit);
   emitMoves(code, op, tested);
+}
+
+/**
+ * A round that begins as the one before, which has changed nothing and found nothing changed, would end as that: its agent waits until
+ * something that it has looked at changes. So a loop that polls lets others go on, and one that polls for ever is a deadlock.
+ */
+function beginRound(agent: Agent, op: Op<"while">, slots: readonly number[]): Outcome {
+  const { poll, changes } = agent;
+  const carried = slots.map((slot) => agent.slots[slot]);
+  const repeats =
+    poll?.loop === op &&
+    poll.changes === changes &&
+    poll.carried.every((value, position) => isSame(value, carried[position])) &&
+    !hasChanged(poll.polled);
+  if (repeats) return agent.waitForChange(poll.polled, () => pollText(poll));
+  agent.poll = { loop: op, carried, changes, polled: new Map() };
+  return "proceed";
+}
+
+function isSame(left: SlotValue, right: SlotValue): boolean {
+  if (left === right || Object.is(left, right)) return true;
+  if (!ArrayBuffer.isView(left) || !ArrayBuffer.isView(right)) return false;
+  const bytes = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+    new Uint8Array(buffer, byteOffset, byteLength);
+  const [own, other] = [bytes(left), bytes(right)];
+  return own.every((byte, position) => byte === other[position]);
+}
+
+function pollText({ polled }: Poll): string {
+  const names = [...polled.keys()].map(({ name }) => name);
+  if (names.length === 0) return "nothing: its loop repeats without an end";
+  return `a change of ${names.join(" or ")}, which its loop looks at again and again`;
 }
 
 /** Regions of which the step `enter` chooses one, by setting the position to one of the starts. */

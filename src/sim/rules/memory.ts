@@ -5,13 +5,16 @@ import { allocateElements, isWide } from "../../formats/dtype.ts";
 import type { DType, Elements } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { atomicFunctions, memoryOps } from "../../ir/ops/memory.ts";
+import { statedOrder } from "../../ir/traits.ts";
+import type { StatedOrder } from "../../ir/traits.ts";
 import { requireUsable } from "../window-checks.ts";
-import type { Agent } from "../agent.ts";
+import type { Agent, Outcome } from "../agent.ts";
 import type { Allocation } from "../allocation.ts";
 import type { Block } from "../block.ts";
 import { fillElements, gather, gatherInside, scatter } from "../memory.ts";
 import { accessedView, distinctRounds, requireApart } from "../gathered-view.ts";
-import type { AccessMode } from "../../happens-before/access.ts";
+import { endReleases, orderAccess } from "../memory-order.ts";
+import { reachOf } from "../../happens-before/memory-scopes.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import { elementsAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
 import type { SlotValue } from "../values.ts";
@@ -93,9 +96,25 @@ function sliceRef(op: Op<"slice_ref">, code: Assembler): void {
 }
 
 /** Checks and counts an access of the running step. */
-export function touch(agent: Agent, view: View, mode: AccessMode, bytes: number): void {
+export function touch(agent: Agent, view: View, mode: "read" | "write", bytes: number): void {
   if (view.fault !== undefined) requireUsable(agent, view);
+  if (mode === "read") agent.polls(view.memory);
+  else endReleases(view);
   agent.machine.checker?.ordinary(agent, view, mode);
+  agent.machine.statistics.bytes += bytes;
+}
+
+/** The same of an access that others may make at the same time. */
+function touchStrong(
+  agent: Agent,
+  view: View,
+  mode: "observe" | "atomic",
+  { scope }: StatedOrder,
+  bytes: number,
+): void {
+  if (view.fault !== undefined) requireUsable(agent, view);
+  agent.polls(view.memory);
+  agent.machine.checker?.ordinary(agent, view, mode, reachOf[scope]);
   agent.machine.statistics.bytes += bytes;
 }
 
@@ -133,6 +152,45 @@ function load(op: Op<"load">, code: Assembler): void {
     if (dtype.kind === "bool") makeTruth(elements as Uint8Array);
     agent.slots[target] = isScalar ? toScalar(elements) : elements;
     if (isScalar) pool.give(elements);
+    return "looked";
+  });
+}
+
+function atomicLoad(op: Op<"atomic_load">, code: Assembler): void {
+  const { fill } = op.operands;
+  const dtype = dtypeOf(fill);
+  const target = code.result(op);
+  const viewOf = accessedView(code, op, shapeOf(fill));
+  const read = elementReader(code, fill);
+  const pool = code.pool(dtype, countOf(fill));
+  const isScalar = fill.type.kind === "scalar";
+  const bytes = bytesOf(fill);
+  const stated = statedOrder(op);
+  code.emit(op, (agent) => {
+    const view = viewOf(agent);
+    touchStrong(agent, view, "observe", stated, bytes);
+    orderAccess(agent, view, stated, { reads: true, writes: () => false, updates: false });
+    const elements = pool.take();
+    copyElements(read(agent), elements);
+    gatherInside(view, elements);
+    agent.slots[target] = isScalar ? toScalar(elements) : elements;
+    if (isScalar) pool.give(elements);
+    return "looked";
+  });
+}
+
+function atomicStore(op: Op<"atomic_store">, code: Assembler): void {
+  const { value } = op.operands;
+  const viewOf = accessedView(code, op, shapeOf(value));
+  const read = elementReader(code, value);
+  const bytes = bytesOf(value);
+  const stated = statedOrder(op);
+  code.emit(op, (agent) => {
+    const view = viewOf(agent);
+    requireApart(agent, op, view);
+    touchStrong(agent, view, "atomic", stated, bytes);
+    orderAccess(agent, view, stated, { reads: false, writes: () => true, updates: false });
+    scatter(view, read(agent));
     return "switch";
   });
 }
@@ -146,6 +204,10 @@ function elementReader(code: Assembler, value: Value): (agent: Agent) => Element
     one[0] = scalarAt(agent, slot);
     return one;
   };
+}
+
+function copyElements(from: Elements, to: Elements): void {
+  to.set(from as never);
 }
 
 function store(op: Op<"store">, code: Assembler): void {
@@ -178,6 +240,7 @@ function emitUpdate(
   code: Assembler,
   op: Op<"atomic"> | Op<"atomic_compare_exchange">,
   prepare: (agent: Agent) => (old: Elements, target: Elements) => void,
+  writes: (flat: number) => boolean = () => true,
 ): void {
   const { value } = op.operands;
   const dtype = dtypeOf(value);
@@ -186,21 +249,29 @@ function emitUpdate(
   const pool = code.pool(dtype, countOf(value));
   const isScalar = value.type.kind === "scalar";
   const bytes = 2 * bytesOf(value);
+  const stated = statedOrder(op);
+  const access = { reads: true, writes, updates: true };
   code.emit(op, (agent) => {
     const view = viewOf(agent);
-    touch(agent, view, "atomic", bytes);
+    touchStrong(agent, view, "atomic", stated, bytes);
     const old = pool.take();
     const updated = pool.take();
     fillElements(old, zeroOf(dtype));
+    let outcome: Outcome = "looked";
     for (const round of distinctRounds(view)) {
       gatherInside(round, old);
       prepare(agent)(old, updated);
-      scatter(round, updated);
+      orderAccess(agent, round, stated, access);
+      // Who polls by an update that changes nothing only looks.
+      if (agent.poll === undefined || !areEqual(old, updated)) {
+        scatter(round, updated);
+        outcome = "switch";
+      }
     }
     agent.slots[result] = isScalar ? toScalar(old) : old;
     if (isScalar) pool.give(old);
     pool.give(updated);
-    return "switch";
+    return outcome;
   });
 }
 
@@ -210,7 +281,7 @@ function atomic(op: Op<"atomic">, code: Assembler): void {
   const dtype = dtypeOf(value);
   const read = elementReader(code, value);
   emitUpdate(code, op, (agent) => (old, updated) => {
-    if (fn === "exchange") updated.set(read(agent) as never);
+    if (fn === "exchange") copyElements(read(agent), updated);
     else binaryElements(updates[fn], dtype, old, read(agent), updated);
   });
 }
@@ -227,14 +298,21 @@ function equalBits(left: Elements, right: Elements, flags: Uint8Array): void {
   });
 }
 
+function areEqual(left: Elements, right: Elements): boolean {
+  const flags = new Uint8Array(left.length);
+  equalBits(left, right, flags);
+  return !flags.includes(0);
+}
+
 function compareExchange(op: Op<"atomic_compare_exchange">, code: Assembler): void {
   const { expected, value } = op.operands;
   const [wanted, replacement] = [elementReader(code, expected), elementReader(code, value)];
   const flags = new Uint8Array(countOf(value));
-  emitUpdate(code, op, (agent) => (old, updated) => {
+  const exchange = (agent: Agent) => (old: Elements, updated: Elements) => {
     equalBits(old, wanted(agent), flags);
     selectElements(flags, replacement(agent), old, updated);
-  });
+  };
+  emitUpdate(code, op, exchange, (flat) => flags[flat] === 1);
 }
 
 /** Emits a step that makes another view of a view. */
@@ -315,4 +393,6 @@ export const memoryRules: Pick<SimulationRules, keyof typeof memoryOps> = {
   store,
   atomic,
   atomic_compare_exchange: compareExchange,
+  atomic_load: atomicLoad,
+  atomic_store: atomicStore,
 };

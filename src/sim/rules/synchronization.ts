@@ -137,7 +137,8 @@ function barrierTest(op: Op<"barrier_test">, code: Assembler): void {
     const phase = element.state.passingPhase(numberAt(agent, paritySlot));
     if (phase !== undefined) passBarrier(agent, barriers, element, phase);
     agent.slots[target] = phase === undefined ? 0 : 1;
-    return "switch";
+    agent.polls(element);
+    return "looked";
   });
 }
 
@@ -268,6 +269,7 @@ function semaphoreWait(op: Op<"semaphore_wait">, code: Assembler): void {
       );
     touchCounter(agent, semaphore, op, decrement ? "atomic" : "observe");
     agent.acquire(state.pass(value, decrement));
+    if (decrement) waiters.wake();
     return "switch";
   });
 }
@@ -281,7 +283,8 @@ function semaphoreRead(op: Op<"semaphore_read">, code: Assembler): void {
     touchCounter(agent, semaphore, op, "observe");
     agent.acquire(state.read());
     agent.slots[target] = state.value;
-    return "switch";
+    agent.polls(semaphore);
+    return "looked";
   });
 }
 
@@ -297,7 +300,7 @@ export const synchronizationRules: Pick<SimulationRules, keyof typeof synchroniz
 
   // Others go on meanwhile; how long it takes is not simulated.
   delay(op, code) {
-    code.emit(op, () => "switch");
+    code.emit(op, () => "looked");
   },
 
   block_sync(op, code) {

@@ -302,4 +302,11 @@ export const languageCodes = registerCodes({
     example: "byTarget({ sm_100a: 4 })",
     remedy: "add the target, or default: … for all others",
   },
+  TW1044: {
+    title: "memory order that an access cannot have",
+    cause:
+      "A load may be weak, relaxed or acquire, a store weak, relaxed or release, an atomic update relaxed, acquire, release or acq_rel. A weak access has no scope, and one with an order leaves the caches alone.",
+    example: 'flag.load({ memoryOrder: "release" })',
+    remedy: "release with a store or an atomic update, and acquire with a load or an update",
+  },
 });

@@ -1,5 +1,5 @@
 /**
- * Atomic updates, relaxed and for the whole GPU. Each element is updated by one lane; where the old values
+ * Atomic updates, relaxed and for the whole GPU unless they say otherwise (`memory-order.ts`). Each element is updated by one lane; where the old values
  * are wanted, lanes that hold copies get them from that lane: within a warp by a shuffle, across warps
  * through shared memory. Where nobody wants them, `red` does without.
  *
@@ -17,25 +17,23 @@
  * In global memory add.f32 takes subnormal numbers for zero, as the hardware does.
  */
 import type { DType } from "../../../formats/dtype.ts";
-import type { Op, Value } from "../../../ir/node.ts";
+import type { Op } from "../../../ir/node.ts";
 import type { atomicFunctions } from "../../../ir/ops/memory.ts";
 import type { Operand, Register } from "../../module.ts";
-import { integer, vector } from "../../operands.ts";
+import { vector } from "../../operands.ts";
 import { warpBarrier } from "../barriers.ts";
 import type { EmitContext } from "../context.ts";
-import { tileElements, tileFromElements } from "../elements.ts";
 import { emitBinary } from "../elementwise/functions.ts";
-import { elementClass } from "../values.ts";
 import { onlyAccess } from "./access.ts";
 import type { PlannedAccess } from "./access.ts";
-import { shareElements } from "./broadcast-from-owner.ts";
+import { accessElements } from "./element-accesses.ts";
+import { meetBefore, orderOf } from "./memory-order.ts";
+import type { EmittedOrder } from "./memory-order.ts";
 import { underGuard, writeWords } from "./stores.ts";
 import { spreadOperand } from "./tiles.ts";
 import type { Access, Unit } from "./units.ts";
 
 type AtomicFunction = (typeof atomicFunctions)[number];
-type AtomicOp = Op<"atomic"> | Op<"atomic_compare_exchange">;
-
 /** How one element is updated: an instruction with its operands, or a loop. */
 type Update =
   | { readonly kind: "native"; readonly opcode: string; readonly reduces: boolean }
@@ -67,13 +65,14 @@ export function atomic(op: Op<"atomic">, context: EmitContext): void {
     return;
   }
   const update = updateOf(context, op.attributes.fn, dtype);
-  const changesNothing = isIdle(op, context) && access.space === "global";
-  updateElements(op, context, access, [value], (unit, [operand], old) => {
+  const order = orderOf(op);
+  const changesNothing = isIdle(op, context) && access.space === "global" && order.opcode === "";
+  accessElements(op, context, access, [value], (unit, [operand], old) => {
     if (operand === undefined) throw new Error("an atomic without its value");
     if (changesNothing && old !== undefined) emitLook(context, unit, dtype, old);
     else if (update.kind === "loop")
-      updateLoop(context, access, unit, { dtype, operand, old }, update.fn);
-    else emitUpdate(context, access, unit, update, [operand], old);
+      updateLoop(context, access, unit, { dtype, operand, old }, update.fn, order);
+    else emitUpdate(context, access, unit, update, [operand], old, order);
   });
 }
 
@@ -95,19 +94,22 @@ export function compareExchange(op: Op<"atomic_compare_exchange">, context: Emit
   const { bits } = context.ref(op.operands.ref).dtype;
   const update = { opcode: `cas.b${bits}`, reduces: false } as const;
   const access = onlyAccess(context, op);
-  updateElements(op, context, access, [expected, value], (unit, operands, old) => {
-    emitUpdate(context, access, unit, update, operands, old);
+  const order = orderOf(op);
+  accessElements(op, context, access, [expected, value], (unit, operands, old) => {
+    emitUpdate(context, access, unit, update, operands, old, order);
   });
 }
 
 /** Adds runs of neighbours: up to 16 bytes in global memory, pairs of 16 bits in shared. */
 function addWords(op: Op<"atomic">, context: EmitContext, access: PlannedAccess): void {
   const { code } = context;
+  const order = orderOf(op);
   const { dtype, words } = spreadOperand(context, op.operands.value);
+  meetBefore(context, order);
   writeWords(code, access, access.format, words, ({ registers, address: place, guard }, chunks) => {
     const lone = dtype.bits === 16 && registers.length === 1;
     const sources = lone ? chunks.map((chunk) => code.make("b16", "cvt.u16.u32", chunk)) : chunks;
-    const opcode = `red.${access.space}.${sumOf(dtype, registers.length)}`;
+    const opcode = `red${order.opcode}.${access.space}.${sumOf(dtype, registers.length)}`;
     underGuard(code, guard, () => {
       code.emit(opcode, [place, vector(sources)]);
     });
@@ -122,48 +124,6 @@ function sumOf({ name, bits }: DType, count: number): string {
   return `add${bits === 16 ? ".noftz" : ""}${words > 1 ? `.v${words}` : ""}.${type}`;
 }
 
-type UpdateElement = (unit: Unit, operands: readonly Register[], old: Register | undefined) => void;
-
-/** Updates each element once and defines the result where anybody wants it. */
-function updateElements(
-  op: AtomicOp,
-  context: EmitContext,
-  access: PlannedAccess,
-  values: readonly Value[],
-  update: UpdateElement,
-): void {
-  const { code } = context;
-  const { dtype } = context.ref(op.operands.ref);
-  const [result] = op.results;
-  const wanted = result !== undefined && context.isUsed(result);
-  const tiles = values.map((value) =>
-    value.type.kind === "tile" ? spreadOperand(context, value) : undefined,
-  );
-  const [tile] = tiles;
-  const elements = values.map((value, index) => {
-    const own = tiles[index];
-    return own === undefined ? [context.scalar(value).register] : tileElements(context, own);
-  });
-  const { layout, format } = access;
-  const type = elementClass(dtype);
-  const nothing = (): Register => code.make(type, `mov.${type}`, integer(0));
-  const olds: (Register | undefined)[] = Array.from({ length: format.registers }, () => undefined);
-  for (const unit of access.units()) {
-    const [register = 0] = unit.registers;
-    if (wanted) olds[register] = nothing();
-    const operands = elements.flatMap((own) => own[register] ?? []);
-    update(unit, operands, olds[register]);
-  }
-  if (!wanted) return;
-  // Elements that are known to lie outside have no unit: 0, as where lanes find that out.
-  const all = olds.map((old) => old ?? nothing());
-  const shared = shareElements(context, op, dtype, layout, all);
-  if (tile === undefined) {
-    const [register] = shared;
-    if (register !== undefined) context.define(result, { kind: "scalar", dtype, register });
-  } else context.define(result, tileFromElements(context, tile, shared));
-}
-
 function emitUpdate(
   { code }: EmitContext,
   { space }: Access,
@@ -171,13 +131,16 @@ function emitUpdate(
   { opcode, reduces }: { readonly opcode: string; readonly reduces: boolean },
   operands: readonly Operand[],
   old: Register | undefined,
+  order: EmittedOrder,
 ): void {
+  // A reduction without a result acquires nothing.
+  const alone = old === undefined && reduces && !order.acquires;
   underGuard(code, guard, () => {
-    if (old === undefined && reduces) code.emit(`red.${space}.${opcode}`, [place, ...operands]);
+    if (alone) code.emit(`red${order.opcode}.${space}.${opcode}`, [place, ...operands]);
     else {
       const type = opcode.endsWith("64") ? "b64" : opcode.endsWith("16") ? "b16" : "b32";
       const target = old ?? code.register(type);
-      code.emit(`atom.${space}.${opcode}`, [target, place, ...operands]);
+      code.emit(`atom${order.opcode}.${space}.${opcode}`, [target, place, ...operands]);
     }
   });
 }
@@ -195,16 +158,17 @@ function updateLoop(
   { address: place, guard }: Unit,
   { dtype, operand, old }: LoopOperands,
   fn: "add" | "min" | "max",
+  order: EmittedOrder,
 ): void {
   const { code } = context;
   const [again, end] = [code.label("again"), code.label("updated")];
   if (guard !== undefined) code.jumpIf(guard, end, { negated: true, uniform: false });
   const type = dtype.bits === 64 ? "b64" : dtype.bits === 32 ? "b32" : "b16";
-  const scope = space === "global" ? "gpu" : "cta";
+  const scope = order.scope ?? (space === "global" ? "gpu" : "cta");
   const seen = code.make(type, `ld.relaxed.${scope}.${space}.${type}`, place);
   code.place(again);
   const next = emitBinary(context, fn, dtype, seen, operand);
-  const found = code.make(type, `atom.${space}.cas.${type}`, place, seen, next);
+  const found = code.make(type, `atom${order.opcode}.${space}.cas.${type}`, place, seen, next);
   const failed = code.make("pred", `setp.ne.${type}`, found, seen);
   code.emit(`mov.${type}`, [seen, found]);
   code.jumpIf(failed, again, { uniform: false });

@@ -10,6 +10,7 @@ import { liesInShared, transposeAxes } from "../../../layout/access/window.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
 import type { Position, RefValue } from "../values.ts";
 import { atomic, compareExchange } from "./atomics.ts";
+import { atomicLoad, atomicStore } from "./ordered-accesses.ts";
 import { globalScratch, reshapeRef } from "./global.ts";
 import { movable, peerRank } from "./bounds-traps.ts";
 import type { PeerRank } from "./bounds-traps.ts";
@@ -102,6 +103,8 @@ export const memoryRules: EmitRules<typeof memoryOps> = {
   store,
   atomic,
   atomic_compare_exchange: compareExchange,
+  atomic_load: atomicLoad,
+  atomic_store: atomicStore,
 };
 
 function onPeer(source: RefValue, peer: PeerRank): RefValue {

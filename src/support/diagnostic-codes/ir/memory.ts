@@ -91,4 +91,11 @@ export const memoryCodes = registerCodes({
     example: "x.at(slice(0, 64)).load({ where: mask })  // mask: tile<bool, [32]>",
     remedy: "give a mask of the shape of the tile",
   },
+  TW2058: {
+    title: "scope of a cluster without one",
+    cause:
+      "An access orders what threads of its block, its cluster, the device or the system do; a kernel without a cluster has nobody in that scope but the block.",
+    example: 'flag.store(1, { memoryOrder: "release", scope: "cluster" })  // cluster: none',
+    remedy: 'write scope: "block" or scope: "device", or give a grid axis a cluster',
+  },
 });
