@@ -112,6 +112,22 @@ describe("launches", () => {
     expect(seen).toEqual([2, 128, 2, 100_000, true, 0.5, 8]);
   });
 
+  test("of clusters of more than 8 blocks ask for them", async () => {
+    const clusters: number[] = [];
+    const run = async (blocks: number): Promise<unknown> => {
+      const { device } = openTest({
+        kernels: {
+          scaled: { sizes: [8, 4, 8, 4], run: ({ cluster }) => clusters.push(cluster) },
+        },
+        plans: { scaled: { cluster: blocks, blocks: 2 * blocks } },
+      });
+      return device.run(scaled, { x: floats(1, 2, 3, 4, 5, 6, 7, 8), factor: 0.5 });
+    };
+    for (const blocks of [8, 16]) await run(blocks);
+    expect(clusters).toEqual([8, 16]);
+    await expect(run(32)).rejects.toMatchObject({ code: "TW4507" });
+  });
+
   test("of 2^31 blocks or more are refused", async () => {
     const { device } = openTest({ plans: { scaled: { blocks: 2 ** 31 } } });
     await expect(device.run(scaled, { x: floats(1), factor: 1 })).rejects.toMatchObject({

@@ -19,6 +19,7 @@ import type { BoundHost } from "./bound-launch.ts";
 import { cubinEntries } from "./cubin-entries.ts";
 import { dataView, writeAddress } from "./driver.ts";
 import { answerText, misfit } from "./errors.ts";
+import { allowances } from "./function-attributes.ts";
 import { pointersOffset, writeConfiguration } from "./launch-block.ts";
 import { loadModule } from "./module.ts";
 import { findFunction } from "./program.ts";
@@ -33,10 +34,6 @@ export interface CudaAllocation extends Allocation {
   readonly record: MemoryRecord;
 }
 
-/** Numbers of CUfunction_attribute. */
-const functionAttributes = { dynamicSharedBytes: 8, largeClusters: 14 } as const;
-/** Blocks of a cluster that every GPU with clusters takes. */
-const portableCluster = 8;
 /** Where parameters may begin, whatever their type; a tensor map wants it. */
 const parameterAlignment = 64;
 
@@ -145,16 +142,13 @@ export class CudaCode implements CodeBackend<CudaAllocation> {
     if (this.#modules.delete(module)) this.#host.context.driver.calls.cuModuleUnload(module.handle);
   }
 
-  /** More shared memory and larger clusters than by default must be asked for. */
+  /** Asks for what a function does not have by default. */
   #allow(launch: CodeLaunch<CudaAllocation>, handle: number): void {
-    const { sharedBytes, cluster, location } = launch;
-    const wanted: (readonly [number, number])[] = [];
-    if (sharedBytes > 0) wanted.push([functionAttributes.dynamicSharedBytes, sharedBytes]);
-    if (cluster > portableCluster) wanted.push([functionAttributes.largeClusters, 1]);
     const { calls } = this.#host.context.driver;
-    for (const [attribute, value] of wanted) {
+    for (const [attribute, value] of allowances(launch)) {
       const result = calls.cuFuncSetAttribute(handle, attribute, value);
-      if (result !== success) throw this.#failure(launch, location, result, "cuFuncSetAttribute");
+      if (result !== success)
+        throw this.#failure(launch, launch.location, result, "cuFuncSetAttribute");
     }
   }
 

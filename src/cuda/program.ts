@@ -3,11 +3,9 @@ import type { LaunchPlan } from "../ptx/executable.ts";
 import type { Location } from "../support/location.ts";
 import type { CudaContext } from "./context.ts";
 import { answerText, misfit } from "./errors.ts";
+import { allowances, functionAttributes } from "./function-attributes.ts";
 import { loadModule } from "./module.ts";
 import { resourceResults, success } from "./results.ts";
-
-/** Numbers of CUfunction_attribute. */
-const functionAttributes = { localBytes: 3, registers: 4, dynamicSharedBytes: 8 } as const;
 
 export interface Program {
   readonly plan: LaunchPlan;
@@ -45,7 +43,7 @@ export function loadProgram(
     const registers = attribute("registers");
     const localBytes = attribute("localBytes");
     const program = { plan, location, function: handle, registers, localBytes, log, unload };
-    allowSharedMemory(context, program);
+    allow(context, program);
     return program;
   } catch (error) {
     unload();
@@ -70,17 +68,13 @@ export function findFunction(context: CudaContext, entry: string, module: number
   }
 }
 
-/** More shared memory than a block has by default must be asked for. */
-function allowSharedMemory(context: CudaContext, program: Program): void {
-  const { plan } = program;
-  if (plan.sharedBytes === 0) return;
-  const result = context.driver.calls.cuFuncSetAttribute(
-    program.function,
-    functionAttributes.dynamicSharedBytes,
-    plan.sharedBytes,
-  );
-  if (result === success) return;
-  throw launchFailure(context, program, result, "cuFuncSetAttribute");
+/** Asks for what a function does not have by default. */
+function allow(context: CudaContext, program: Program): void {
+  for (const [attribute, value] of allowances(program.plan)) {
+    const { calls } = context.driver;
+    const result = calls.cuFuncSetAttribute(program.function, attribute, value);
+    if (result !== success) throw launchFailure(context, program, result, "cuFuncSetAttribute");
+  }
 }
 
 /** The report of a kernel that the driver does not launch. */

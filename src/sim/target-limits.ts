@@ -37,14 +37,14 @@ function requireThreads({ threads, warps, name, location }: Kernel, target: Targ
 
 function requireClusterSize({ grid, name, location }: Kernel, target: Target): void {
   const size = grid.reduce((total, { cluster }) => total * cluster, 1);
-  if (size <= target.clusterSize) return;
+  if (size <= target.nonPortableClusterSize) return;
   throw new TilewrightError({
     code: "TW3017",
     message: target.features.includes("cluster")
       ? `kernel ${name} has larger clusters than ${target.name} can place`
       : `kernel ${name} has clusters, which need barrier.cluster, and ${target.name} does not have it`,
     location,
-    expected: `at most ${target.clusterSize} blocks`,
+    expected: `at most ${target.nonPortableClusterSize} blocks`,
     found: `${size} blocks`,
   });
 }

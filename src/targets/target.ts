@@ -33,6 +33,8 @@ export interface Target {
   readonly processors: number;
   /** Blocks of a cluster that every such GPU can place. */
   readonly clusterSize: number;
+  /** The most blocks of a cluster: more than `clusterSize` are asked for at launch, and not every such GPU may have room for them. */
+  readonly nonPortableClusterSize: number;
   /** The instructions that it has beyond those of all targets. */
   readonly features: readonly Feature[];
 }
@@ -47,6 +49,7 @@ const hopper: Omit<Target, "name" | "architecture" | "features"> = {
   blocksPerProcessor: 32,
   processors: 132,
   clusterSize: 8,
+  nonPortableClusterSize: 16,
 };
 
 /** What consumer boards have in common. */
@@ -57,6 +60,7 @@ const consumer: Omit<Target, "name" | "architecture" | "features" | "processors"
   threadsPerProcessor: 1536,
   blocksPerProcessor: 24,
   clusterSize: 1,
+  nonPortableClusterSize: 1,
 };
 
 function describe(target: Target): Target {
@@ -74,6 +78,7 @@ export const targets = Object.freeze({
     sharedMemoryPerProcessor: 164 * kibibyte,
     processors: 108,
     clusterSize: 1,
+    nonPortableClusterSize: 1,
     features: ["cp.async", "mbarrier"],
   }),
   /** Ampere for desktops: the RTX 3090, the A10, the A40 and their relatives. */
@@ -115,6 +120,7 @@ export const targets = Object.freeze({
     architecture: 120,
     processors: 170,
     clusterSize: 8,
+    nonPortableClusterSize: 8,
     features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg"],
   }),
 });

@@ -4,7 +4,10 @@ import {
   clusterBarrier,
   clusterRank,
   clusterSync,
+  compileAhead,
+  copyAsync,
   f32,
+  fromNumbers,
   full,
   i32,
   kernel,
@@ -13,6 +16,7 @@ import {
   scoped,
   smem,
   tensor,
+  when,
 } from "tilewright";
 import type { Scalar } from "tilewright";
 import type { TargetName } from "../../src/targets/target.ts";
@@ -208,4 +212,65 @@ const peers: Feature = {
   ],
 };
 
-export const clusterFeatures: readonly Feature[] = [clusterBarriers, peers];
+/** Sixteen blocks give each other their numbers and hand a copied row to all. */
+const sixteen = () =>
+  kernel(
+    {
+      name: "sixteen",
+      grid: { i: 32 },
+      cluster: { i: 16 },
+      inputs: { x: tensor(f32, [2, 64]) },
+      outputs: { out: tensor(f32, [32, 64]) },
+      scratch: {
+        row: smem(f32, [64]),
+        box: smem(f32, [16]),
+        landed: barrier(),
+        told: clusterBarrier(),
+      },
+    },
+    ({ i, x, out, row, box, landed, told }) => {
+      const rank = clusterRank("i");
+      when(rank.eq(15), () => {
+        copyAsync(x.at(i.div(16)), row, { barrier: landed, multicast: "i" });
+      });
+      for (let peer = 0; peer < 16; peer++) box.peer(peer).at(rank).store(i.cast(f32));
+      told.arrive();
+      told.wait();
+      landed.wait();
+      out.at(i).store(row.load().add(box.load().sum()));
+      clusterSync();
+    },
+  );
+
+const rows = Array.from({ length: 128 }, (_, place) => (place * 5) % 31);
+
+const largeClusters: Feature = {
+  name: "Clusters of 16 blocks",
+  written: ["cluster: { i: 16 }"],
+  page: "language.md#clusters",
+  cases: () => [
+    {
+      name: "all to all, and a multicast",
+      kernel: sixteen,
+      inputs: { x: fromNumbers(f32, [2, 64], rows) },
+      expected: {
+        out: Array.from({ length: 32 * 64 }, (_, place) => {
+          const cluster = Math.floor(place / (16 * 64));
+          const numbers = Array.from({ length: 16 }, (__, rank) => 16 * cluster + rank);
+          const sum = numbers.reduce((total, number) => total + number, 0);
+          return (rows[64 * cluster + (place % 64)] ?? 0) + sum;
+        }),
+      },
+      targets: ["sm_90a", "sm_100a"],
+    },
+  ],
+  refused: [
+    { code: "TW3017", by: () => compileAhead(sixteen(), "sm_120a") },
+    {
+      code: "TW2216",
+      by: () => kernel({ name: "more", grid: { i: 32 }, cluster: { i: 32 } }, () => undefined),
+    },
+  ],
+};
+
+export const clusterFeatures: readonly Feature[] = [clusterBarriers, peers, largeClusters];

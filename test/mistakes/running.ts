@@ -23,11 +23,15 @@ import {
   union,
   zeros,
 } from "tilewright";
-import type { Barrier, KernelDefinition, Ref, RunArguments } from "tilewright";
+import type { Barrier, KernelDefinition, Ref, RunArguments, TargetName } from "tilewright";
 import { mistakeTable } from "./mistake.ts";
 
-async function run<K extends KernelDefinition>(k: K, inputs: RunArguments<K>): Promise<void> {
-  const device = await open("simulator", { onLeak: () => undefined });
+async function run<K extends KernelDefinition>(
+  k: K,
+  inputs: RunArguments<K>,
+  target: TargetName = "sm_90a",
+): Promise<void> {
+  const device = await open("simulator", { target, onLeak: () => undefined });
   try {
     await device.run(k, inputs);
   } finally {
@@ -321,14 +325,14 @@ export const runningMistakes = mistakeTable(import.meta.url, [
     remedy: "at least 1",
   },
   {
-    name: "cluster that sm_90a cannot place",
+    name: "cluster that sm_120a cannot place",
     code: "TW3017",
     make: () => {
       const spec = { name: "sixteen", grid: { i: 16 }, cluster: { i: 16 } };
-      const sixteen = kernel(spec, () => zeros(bf16, [8])); // <- cluster that sm_90a cannot place
-      return run(sixteen, {});
+      const sixteen = kernel(spec, () => zeros(bf16, [8])); // <- cluster that sm_120a cannot place
+      return run(sixteen, {}, "sm_120a");
     },
-    message: "kernel sixteen has larger clusters than sm_90a can place",
+    message: "kernel sixteen has larger clusters than sm_120a can place",
     expected: "at most 8 blocks",
   },
   {

@@ -110,8 +110,8 @@ export const simulatorCodes = registerCodes({
   },
   TW3017: {
     title: "cluster too large",
-    cause: "Not every GPU of the target can place clusters of this many blocks.",
-    example: "kernel({ grid: { i: 32 }, cluster: { i: 16 } }, …)",
+    cause: "GPUs of the target do not place clusters of this many blocks.",
+    example: "kernel({ grid: { i: 32 }, cluster: { i: 16 } }, …)  // on sm_120a",
     remedy: "use smaller clusters",
   },
   TW3018: {

@@ -105,6 +105,8 @@ export class FakeDriver implements Driver {
   /** What no program should do: handles that are none, memory given back twice. */
   readonly misuses: string[] = [];
   readonly assembled: Set<string>;
+  /** Functions that may have clusters of more than 8 blocks. */
+  readonly nonPortable = new Set<number>();
   /** How often the assembler has run. */
   assemblies = 0;
   /** The most waits that were under way at once. */

@@ -5,6 +5,8 @@ import { invalidValue, success } from "../../../src/cuda/results.ts";
 import type { FakeDriver, FakeKernel, FakeLaunch } from "./driver.ts";
 import type { FakeStream } from "./stream.ts";
 
+const invalidClusterSize = 912;
+
 type LaunchFunctions = Pick<
   DriverCalls,
   | "cuTensorMapEncodeTiled"
@@ -124,6 +126,8 @@ export function launchFunctions(driver: FakeDriver, give: Give): LaunchFunctions
     cuLaunchKernelEx: (config, handle, pointers) => {
       const { stream, fits, ...configuration } = configurationAt(driver, config);
       if (configuration.grid === 0 || !fits) return invalidValue;
+      const most = driver.nonPortable.has(handle) ? 16 : 8;
+      if (configuration.cluster > most) return invalidClusterSize;
       const entries = driver.find<readonly string[]>("module", Math.floor(handle / 2 ** 16)) ?? [];
       const kernel = driver.kernels[entries[handle % 2 ** 16] ?? ""];
       if (kernel === undefined) return success;

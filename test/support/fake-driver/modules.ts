@@ -26,8 +26,9 @@ const infoLog = 3;
 const errorLog = 5;
 const prefix = "fake cubin ";
 const sharedLimit = 227 * 1024;
-/** Its number among the attributes of a function. */
+/** Their numbers among the attributes of a function. */
 const dynamicSharedBytes = 8;
+const nonPortableClusters = 14;
 
 function textAt(driver: FakeDriver, address: number): string {
   const bytes = driver.memory.rest(address);
@@ -98,7 +99,12 @@ export function moduleFunctions(driver: FakeDriver, give: Give): ModuleFunctions
       new DataView(bytes.buffer, bytes.byteOffset).setInt32(0, attribute === 4 ? 40 : 0, true);
       return success;
     },
-    cuFuncSetAttribute: (_function, attribute, value) =>
-      attribute !== dynamicSharedBytes || value > sharedLimit ? 1 : success,
+    cuFuncSetAttribute: (handle, attribute, value) => {
+      if (attribute === nonPortableClusters) {
+        driver.nonPortable.add(handle);
+        return success;
+      }
+      return attribute !== dynamicSharedBytes || value > sharedLimit ? 1 : success;
+    },
   };
 }
