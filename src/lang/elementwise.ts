@@ -62,6 +62,8 @@ type In<D extends DTypeName, Has extends DTypeName> = Elementwise<
 
 /** What floats with arithmetic alone have. */
 type InFloats<D extends DTypeName> = In<D, ArithmeticFloatName>;
+/** What powers of two have too. */
+type InScales<D extends DTypeName> = In<D, ArithmeticFloatName | "f8e8m0fnu">;
 /** What integers alone have. */
 type InIntegers<D extends DTypeName> = In<D, IntegerName>;
 /** What integers and floats with arithmetic have. */
@@ -137,13 +139,13 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** The lesser of two elements; of a number and NaN the number, as C's `fmin`. */
-  fmin<O extends Operand<D>>(this: InFloats<D>, other: O): Combined<K, O, D>;
+  fmin<O extends Operand<D>>(this: InScales<D>, other: O): Combined<K, O, D>;
   fmin<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("fmin", other);
   }
 
   /** The greater of two elements; of a number and NaN the number, as C's `fmax`. */
-  fmax<O extends Operand<D>>(this: InFloats<D>, other: O): Combined<K, O, D>;
+  fmax<O extends Operand<D>>(this: InScales<D>, other: O): Combined<K, O, D>;
   fmax<O extends Operand<D>>(other: O): Combined<K, O, D> {
     return this.#binary("fmax", other);
   }
@@ -274,14 +276,12 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   reciprocal(this: InFloats<D>, options?: Accuracy & RoundingOptions): DataOf<K, D>;
   reciprocal(options: Accuracy & RoundingOptions = {}): DataOf<K, D> {
     const location = captureLocation();
-    return this.#same(
-      composed.reciprocal(useValue(this, location), this.dtype, options, location),
-      location,
-    );
+    const value = composed.reciprocal(useValue(this, location), this.dtype, options, location);
+    return this.#same(value, location);
   }
 
   /** Square root. */
-  sqrt(this: InFloats<D>, options?: Accuracy & RoundingOptions): DataOf<K, D>;
+  sqrt(this: InScales<D>, options?: Accuracy & RoundingOptions): DataOf<K, D>;
   sqrt(options?: Accuracy & RoundingOptions): DataOf<K, D> {
     return this.#unary("sqrt", options);
   }
@@ -443,13 +443,13 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** Whether NaN. */
-  isNan(this: InFloats<D>): DataOf<K, "bool">;
+  isNan(this: InScales<D>): DataOf<K, "bool">;
   isNan(): DataOf<K, "bool"> {
     return this.#classify("is_nan");
   }
 
   /** Whether neither NaN nor infinite. */
-  isFinite(this: InFloats<D>): DataOf<K, "bool">;
+  isFinite(this: InScales<D>): DataOf<K, "bool">;
   isFinite(): DataOf<K, "bool"> {
     return this.#classify("is_finite");
   }

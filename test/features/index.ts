@@ -7,10 +7,12 @@ import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
 import { copyFeatures } from "./copies.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
+import { functionFeatures } from "./functions.ts";
 import { memoryOrderFeatures } from "./memory-order.ts";
-import { numberFeatures } from "./numbers.ts";
 import { memoryFeatures } from "./memory.ts";
+import { numberFeatures } from "./numbers.ts";
 import { pipelineFeatures } from "./pipelines.ts";
+import { productFeatures } from "./products.ts";
 import { synchronisationFeatures } from "./synchronisation.ts";
 
 export const features: readonly Feature[] = [
@@ -19,10 +21,12 @@ export const features: readonly Feature[] = [
   ...controlFeatures,
   ...conversionFeatures,
   ...copyFeatures,
+  ...functionFeatures,
   ...memoryOrderFeatures,
-  ...numberFeatures,
   ...memoryFeatures,
+  ...numberFeatures,
   ...pipelineFeatures,
+  ...productFeatures,
   ...synchronisationFeatures,
 ];
 

@@ -4,6 +4,7 @@ import {
   f16,
   f32,
   f64,
+  f8e8m0fnu,
   flip,
   i32,
   kernel,
@@ -20,7 +21,7 @@ import { exact, exactFormat, roundExact } from "../support/exact-rounding.ts";
 import type { Exact, Mode } from "../support/exact-rounding.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 
-const everyTarget = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"] as const;
+const everyTarget = ["sm_80", "sm_90a", "sm_120a"] as const;
 
 /** Operands whose results need rounding, cancel, or are beyond the numbers or below the normal ones. */
 const left = [1, -1, 0.1, -7, 3e38, -3e38, 2 ** -100, 5, 1 + 2 ** -23, 2 ** -130];
@@ -330,6 +331,64 @@ const widths: readonly FeatureCase[] = [
   },
 ];
 
+const exponents = [-127, -100, -3, 0, 1, 64, 127, NaN];
+const others = [-1, -100, 5, 0, 1, 64, -127, 3];
+
+/** 2^`exponent` as the format has it. */
+function power(exponent: number): number {
+  return exponent > 127 ? NaN : 2 ** Math.max(exponent, -127);
+}
+
+function powers(of: (a: number, b: number) => number): readonly number[] {
+  return exponents.map((a, index) => power(of(a, others[index] ?? 0)));
+}
+
+const scaleArithmetic: FeatureCase = {
+  name: "products, quotients, roots and extremes of scales",
+  kernel: () => {
+    const array = tensor(f8e8m0fnu, [8]);
+    return kernel(
+      {
+        name: "scales",
+        inputs: { a: array, b: array },
+        outputs: {
+          product: array,
+          quotient: array,
+          root: array,
+          least: array,
+          greater: array,
+          chosen: array,
+          wide: tensor(f32, [8]),
+        },
+      },
+      ({ a, b, ...out }) => {
+        const [x, y] = [a.load(), b.load()];
+        out.product.store(x.mul(y));
+        out.quotient.store(x.div(y));
+        out.root.store(x.sqrt());
+        out.least.store(x.minimum(y));
+        out.greater.store(x.fmax(y));
+        out.chosen.store(x.isNan().or(x.lt(y)).select(y, x));
+        out.wide.store(x.mul(2).cast(f32));
+      },
+    );
+  },
+  inputs: {
+    a: fromNumbers(f8e8m0fnu, [8], exponents.map(power)),
+    b: fromNumbers(f8e8m0fnu, [8], others.map(power)),
+  },
+  expected: {
+    product: powers((a, b) => a + b),
+    quotient: powers((a, b) => a - b),
+    root: powers((a) => Math.floor(a / 2)),
+    least: powers(Math.min),
+    greater: powers((a, b) => (Number.isNaN(a) ? b : Math.max(a, b))),
+    chosen: powers((a, b) => (Number.isNaN(a) ? b : Math.max(a, b))),
+    wide: powers((a) => a + 1),
+  },
+  targets: everyTarget,
+};
+
 const halves = { inputs: { x: tensor(f16, [8]) }, outputs: { y: tensor(f16, [8]) } };
 
 export const numberFeatures: readonly Feature[] = [
@@ -397,6 +456,21 @@ export const numberFeatures: readonly Feature[] = [
         by: () =>
           kernel({ name: "bits_of_bools", ...halves }, ({ x }) => {
             x.load().gt(0).bitcast(u32);
+          }),
+      },
+    ],
+  },
+  {
+    name: "Arithmetic of F8E8M0FNU by exponents",
+    written: ["x.mul(y)", "x.div(y)", "x.maximum(y)"],
+    page: "arithmetic.md#powers-of-two",
+    cases: () => [scaleArithmetic],
+    refused: [
+      {
+        code: "TW2005",
+        by: () =>
+          kernel({ name: "sums_of_scales", inputs: { x: tensor(f8e8m0fnu, [8]) } }, ({ x }) => {
+            x.load().add(2);
           }),
       },
     ],

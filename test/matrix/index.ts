@@ -4,6 +4,7 @@
  *   cast f32 to bf16, [3, 40]      a kernel, its inputs, and what float64 says of its results
  */
 import { featureCases } from "../features/index.ts";
+import { accumulationCases } from "./accumulations.ts";
 import { arrangingCases } from "./arranging.ts";
 import type { MatrixCase } from "./case.ts";
 import { clusterProductCases } from "./cluster-products.ts";
@@ -31,6 +32,7 @@ export function matrixCases(): readonly MatrixCase[] {
     ...combiningCases(),
     ...customCombiningCases(),
     ...productCases(),
+    ...accumulationCases(),
     ...updatingCases(),
     ...pickingCases(),
     ...arrangingCases(),

@@ -10,8 +10,8 @@
  * | logic    | integer and bool                            | and or xor not                         |
  * | equality | float, integer and bool                     | eq ne                                  |
  *
- * The 8-bit and 4-bit floats are storage formats: they feed `dot` and casts, and have no arithmetic
- * of their own.
+ * F8E8M0FNU, powers of two, has the functions of `scaleFunctions`: `mul` adds exponents. The other floats below 16 bits are storage
+ * formats: they feed `dot` and casts, and have no arithmetic of their own.
  */
 import type { DType, DTypeName } from "../dtype.ts";
 import { isInteger } from "../dtype.ts";
@@ -192,6 +192,19 @@ const domainTests: { readonly [D in Domain]: (dtype: DType) => boolean } = {
   equality: (dtype) => isArithmeticFloat(dtype) || isInteger(dtype) || dtype.kind === "bool",
 };
 
+/** What the scales of blocks have, which are powers of two: no sums, for which a format without mantissa is of no use. */
+export const scaleFunctions = ["mul", "div", "min", "max", "fmin", "fmax", "sqrt"] as const;
+export type ScaleFunction = (typeof scaleFunctions)[number];
+
+export function isScale({ name }: DType): boolean {
+  return name === "f8e8m0fnu";
+}
+
+export function isScaleFunction(fn: UnaryFunction | BinaryFunction): fn is ScaleFunction {
+  const known: readonly string[] = scaleFunctions;
+  return known.includes(fn);
+}
+
 /** Whether `dtype` is a format of `domain`. */
 export function inDomain(domain: Domain, dtype: DType): boolean {
   return domainTests[domain](dtype);
@@ -302,19 +315,19 @@ export const argDomain: { readonly [F in ArgFunction]: Domain } = {
 };
 
 export function acceptsUnary(fn: UnaryFunction, dtype: DType): boolean {
-  return inDomain(unaryDomain[fn], dtype);
+  return inDomain(unaryDomain[fn], dtype) || (isScale(dtype) && isScaleFunction(fn));
 }
 
 export function acceptsClassify(fn: ClassifyFunction, dtype: DType): boolean {
-  return inDomain(classifyDomain[fn], dtype);
+  return inDomain(classifyDomain[fn], dtype) || isScale(dtype);
 }
 
 export function acceptsBinary(fn: BinaryFunction, dtype: DType): boolean {
-  return inDomain(binaryDomain[fn], dtype);
+  return inDomain(binaryDomain[fn], dtype) || (isScale(dtype) && isScaleFunction(fn));
 }
 
 export function acceptsCompare(predicate: ComparePredicate, dtype: DType): boolean {
-  return inDomain(compareDomain[predicate], dtype);
+  return inDomain(compareDomain[predicate], dtype) || isScale(dtype);
 }
 
 export function acceptsReduce(fn: ReduceFunction, dtype: DType): boolean {

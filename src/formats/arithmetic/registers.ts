@@ -12,7 +12,7 @@
  *
  * | registers | element      | formats                                    | store                |
  * |-----------|--------------|--------------------------------------------|----------------------|
- * | float     | f64          | f64, f32, tf32, f16, bf16                  | rounds to the format |
+ * | float     | f64          | f64, f32, tf32, f16, bf16, f8e8m0fnu       | rounds to the format |
  * | integer   | 32-bit word  | bool, i4 … i32 extended by their sign, u32 | wraps to the width   |
  * | wide      | two words    | i64, u64, and f64 as bits; low word first  | copies               |
  *
@@ -144,19 +144,23 @@ export function loadFloats(
 
 /** Rounds the first float register to the format, once, and stores it. */
 export function storeFloats(dtype: DType, target: Elements, start: number, count: number): void {
-  floatStores[dtype.name as ArithmeticFloatName](count);
-  moveOut(floatStages[dtype.name as ArithmeticFloatName], target as NumberElements, start, count);
+  floatStores[dtype.name as StoredFloatName](count);
+  moveOut(floatStages[dtype.name as StoredFloatName], target as NumberElements, start, count);
 }
 
-const floatStages: { readonly [N in ArithmeticFloatName]: NumberElements } = {
+/** The floats that have arithmetic, powers of two among them. */
+type StoredFloatName = ArithmeticFloatName | "f8e8m0fnu";
+
+const floatStages: { readonly [N in StoredFloatName]: NumberElements } = {
   f64: staged64,
   f32: staged32,
   tf32: staged32,
   f16: staged16,
   bf16: staged16,
+  f8e8m0fnu: staged16,
 };
 
-const floatStores: { readonly [N in ArithmeticFloatName]: (count: number) => void } = {
+const floatStores: { readonly [N in StoredFloatName]: (count: number) => void } = {
   f64: stage64,
   f32: stage32,
   tf32: (count) => {
@@ -165,6 +169,9 @@ const floatStores: { readonly [N in ArithmeticFloatName]: (count: number) => voi
   },
   f16: (count) => stage16("f16", count),
   bf16: (count) => stage16("bf16", count),
+  f8e8m0fnu: (count) => {
+    for (let i = 0; i < count; i++) staged16[i] = encodeFloat("f8e8m0fnu", floats[i] as number);
+  },
 };
 
 /**

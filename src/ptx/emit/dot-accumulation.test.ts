@@ -10,6 +10,8 @@
  *   | wgmma  | fast: as wgmma                     |                 | bit for bit     |                |
  */
 import { describe, expect, test } from "vitest";
+import { mmaBound, wgmmaBound } from "../../../test/support/fp8-sums.ts";
+import type { Accumulation } from "../../../test/support/fp8-sums.ts";
 import { bool, f16, f32, f8e4m3fn, f8e5m2, i32, u16 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, hostArray, toNumbers } from "../../formats/hostarray.ts";
@@ -33,7 +35,6 @@ import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
 
-type Accumulation = "promoted" | "fast";
 type Shape = readonly [m: number, n: number, k: number];
 type Fp8 = typeof f8e4m3fn | typeof f8e5m2;
 
@@ -78,21 +79,6 @@ function exactly({ a, b, c }: Inputs, [m, n, k]: Shape) {
     }
     return { sum, magnitude };
   });
-}
-
-/**
- * What wgmma may lose of FP8, in parts of the magnitudes: each of the 33 numbers of a step is cut off below 13 bits of the greatest, and the sum again.
- * Promoted, so many steps sum to that, and f32 rounds once for each 128 of k.
- */
-function wgmmaBound(k: number, accumulation: Accumulation): number {
-  const step = 34 * 2 ** -13;
-  if (accumulation === "fast") return Math.ceil(k / 32) * step;
-  return Math.min(4, Math.ceil(k / 32)) * step + Math.ceil(k / 128) * 2 ** -24;
-}
-
-/** What mma.sync may lose of f16, likewise; threads round once for each of k. */
-function mmaBound(k: number): number {
-  return Math.ceil(k / 16) * (17 * 2 ** -25 + 2 ** -23) + k * 2 ** -24;
 }
 
 function expectWithin(

@@ -20,10 +20,27 @@ test.each(["f16", "bf16"])("functions of every %s", (name) => {
 test("quotients, remainders and shifts of every pair of i8 and u8", () => {
   const tried: ReadonlySet<string> = new Set(["div", "rem", "shl", "shr"]);
   const list = select(
-    (computes) => computes.kind === "binary" && computes.dtype.bits === 8 && tried.has(computes.fn),
+    (computes) =>
+      computes.kind === "binary" &&
+      ["i8", "u8"].includes(computes.dtype.name) &&
+      tried.has(computes.fn),
   );
   expect(list).toHaveLength(8);
   expect(findDifferences(defaultTarget, probesOf(list, "words"), all)).toEqual([]);
+});
+
+test("every pair of powers of two", () => {
+  const list = select(
+    (computes) =>
+      computes.kind !== "select" &&
+      computes.kind !== "cast" &&
+      computes.dtype.name === "f8e8m0fnu" &&
+      !(computes.kind === "unary" && computes.fn !== "sqrt"),
+  );
+  // Six functions of two, a root, six comparisons and two tests.
+  expect(list).toHaveLength(15);
+  for (const level of ["words", "element"] as const)
+    expect(findDifferences(defaultTarget, probesOf(list, level), all)).toEqual([]);
 });
 
 // Where an instruction does it, some codes tell as much.

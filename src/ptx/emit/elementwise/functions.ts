@@ -8,6 +8,7 @@
  *   | f32, f64        | themselves                                                                |
  *   | f16, bf16       | themselves where there is an instruction (`half-precision.ts`), else in f32       |
  *   | tf32            | f32                                                                       |
+ *   | f8e8m0fnu       | its exponents, in 32 bits (`scales.ts`)                                   |
  *
  * In f32 the operands of narrow formats are exact, and its 24 bits are two more than twice the 11 of f16 and
  * tf32: a sum, quotient or root that is rounded to f32 and then to the format is what one rounding gives.
@@ -21,7 +22,7 @@ import type {
   RoundingManner,
   UnaryFunction,
 } from "../../../formats/arithmetic/functions.ts";
-import { functionNatures } from "../../../formats/arithmetic/functions.ts";
+import { functionNatures, isScale } from "../../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Code } from "../../function-builder.ts";
@@ -41,6 +42,8 @@ import {
 } from "./integers.ts";
 import type { Division, IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
 import { oddResult } from "./round-to-odd.ts";
+import { scaleBinary, scaleClassify, scaleCompare, scaleRoot } from "./scales.ts";
+import type { ScaleBinaryFunction } from "./scales.ts";
 import { elementToF32 } from "./to-f32.ts";
 
 /** Results that are numbers of tf32 already have nothing left to round. */
@@ -68,6 +71,7 @@ export function emitUnary(
     const result = integerUnary(code, fn as IntegerUnaryFunction, dtype, extended);
     return wrapInteger(code, dtype, result);
   }
+  if (isScale(dtype)) return scaleRoot(code, value);
   const floatFunction = fn as FloatUnaryFunction;
   if (dtype.name === "f64") return floatUnary(code, floatFunction, 64, value, manner);
   if (dtype.name === "f32") return floatUnary(code, floatFunction, 32, value, manner);
@@ -101,6 +105,7 @@ export function emitBinary(
     const result = integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second, division);
     return wrapInteger(code, dtype, result);
   }
+  if (isScale(dtype)) return scaleBinary(code, fn as ScaleBinaryFunction, left, right);
   const floatFunction = fn as FloatBinaryFunction;
   if (dtype.name === "f64") return floatBinary(code, floatFunction, 64, left, right, manner);
   if (dtype.name === "f32") return floatBinary(code, floatFunction, 32, left, right, manner);
@@ -157,6 +162,7 @@ export function emitCompare(
     const first = extendInteger(code, dtype, left);
     return integerCompare(code, predicate, dtype, first, extendInteger(code, dtype, right));
   }
+  if (isScale(dtype)) return scaleCompare(code, predicate, left, right);
   if (dtype.name === "f64") return floatCompare(code, predicate, 64, left, right);
   const direct = isHalf(dtype) ? halfCompare(emission, predicate, dtype, left, right) : undefined;
   if (direct !== undefined) return direct;
@@ -182,6 +188,7 @@ export function emitClassify(
   value: Register,
 ): Register {
   const { code } = emission;
+  if (isScale(dtype)) return scaleClassify(code, fn, value);
   if (dtype.name === "f64") return floatClassify(code, fn, 64, value);
   return floatClassify(code, fn, 32, elementToF32(emission, dtype, value));
 }

@@ -16,6 +16,7 @@ import type {
   RoundingManner,
   UnaryFunction,
 } from "../../../formats/arithmetic/functions.ts";
+import { isScale } from "../../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Code } from "../../function-builder.ts";
@@ -39,6 +40,8 @@ import type { BinaryManner } from "./functions.ts";
 import { halfBinary, halfCompareWords, halfFma, halfUnary, isHalf } from "./half-precision.ts";
 import { integerBinary, integerCompare, integerUnary } from "./integers.ts";
 import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
+import { scaleBinary, scaleClassify, scaleCompare, scaleRoot } from "./scales.ts";
+import type { ScaleBinaryFunction } from "./scales.ts";
 import { wordToF32 } from "./to-f32.ts";
 
 /** The elements of a word of narrow integers, each extended to 32 bits. */
@@ -89,6 +92,10 @@ export function unaryWord(
     );
     return joinWord(code, dtype, results);
   }
+  if (isScale(dtype)) {
+    const roots = unpackWord(code, dtype, word, used).map((element) => scaleRoot(code, element));
+    return packWord(code, dtype, roots);
+  }
   const floatFunction = fn as FloatUnaryFunction;
   const direct = isHalf(dtype) ? halfUnary(emission, floatFunction, "word", word) : undefined;
   if (direct !== undefined) return direct;
@@ -120,6 +127,13 @@ export function binaryWord(
         integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second, manner.division),
     );
     return joinWord(code, dtype, results);
+  }
+  if (isScale(dtype)) {
+    const [first, second] = [left, right].map((word) => unpackWord(code, dtype, word, used));
+    const scales = zip(first ?? [], second ?? [], (a, b) =>
+      scaleBinary(code, fn as ScaleBinaryFunction, a, b),
+    );
+    return packWord(code, dtype, scales);
   }
   const floatFunction = fn as FloatBinaryFunction;
   const direct = isHalf(dtype)
@@ -164,6 +178,12 @@ export function compareWord(
       extendWord(code, dtype, right, used),
       (first, second) => integerCompare(code, predicate, dtype, first, second),
     );
+  if (isScale(dtype))
+    return zip(
+      unpackWord(code, dtype, left, used),
+      unpackWord(code, dtype, right, used),
+      (first, second) => scaleCompare(code, predicate, first, second),
+    );
   const direct = isHalf(dtype)
     ? halfCompareWords(emission, predicate, dtype, left, right)
     : undefined;
@@ -184,9 +204,10 @@ export function classifyWord(
   used: number,
 ): Register[] {
   if (slotsOf(dtype) === 1) return [emitClassify(emission, fn, dtype, word)];
-  return wordToF32(emission, dtype, word, used).map((value) =>
-    floatClassify(emission.code, fn, 32, value),
-  );
+  const { code } = emission;
+  if (isScale(dtype))
+    return unpackWord(code, dtype, word, used).map((element) => scaleClassify(code, fn, element));
+  return wordToF32(emission, dtype, word, used).map((value) => floatClassify(code, fn, 32, value));
 }
 
 /** Each element from one of two words, by a predicate each. */

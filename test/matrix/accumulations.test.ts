@@ -1,0 +1,4 @@
+import { accumulationCases } from "./accumulations.ts";
+import { emulateCases } from "./emulated.ts";
+
+emulateCases(accumulationCases(), 3 * 4 * 2);
