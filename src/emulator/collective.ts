@@ -144,8 +144,6 @@ export interface MachineView {
   readonly naming: Naming;
   /** Whether the program is a kernel of ours, which promises more than PTX demands. */
   readonly isOwn: boolean;
-  /** Of such a kernel: the commit in front of the wait for copies that the compiler has put at its end. */
-  readonly lastCommit: Instruction | undefined;
   /** Of the schedule; the seed decides. */
   readonly random: Random;
   /** A fresh agent of the happens-before order, for an asynchronous operation. */

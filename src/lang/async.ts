@@ -5,7 +5,7 @@
  * | started by                     | done when                                                     |
  * |--------------------------------|---------------------------------------------------------------|
  * | `copyAsync` into shared memory | `barrier.wait()`, the copy having arrived on it               |
- * | `copyAsync` into global memory | `commitGroup()`, then `waitGroup()`                           |
+ * | `copyAsync` into global memory | `waitGroup()`, or the kernel's end                            |
  * | `wgmma`                        | `accumulator.wait()`                                          |
  */
 import { bool } from "../formats/dtype.ts";
@@ -141,14 +141,17 @@ function pickedRemedy(item: unknown): string | undefined {
     : undefined;
 }
 
-/** Closes the open group of copies into global memory: the thread's, or inside `warps` the warp's. */
+/**
+ * Closes the open group of copies into global memory: the thread's, or inside `warps` the warp's. Groups are for waits that leave the newest ones running;
+ * `waitGroup()` needs none.
+ */
 export function commitGroup(): void {
   emit("commit_group", {}, {}, captureLocation());
 }
 
 /**
- * Waits until at most `pending` of the thread's groups, and of those of each of its warps, are unfinished; with `read`, only until
- * their shared memory may be overwritten. Inside `warps` it waits for the warp's own groups alone.
+ * Waits for all copies into global memory of the thread and of its warps; with `pending`, until at most so many of the thread's groups, and of those of each of
+ * its warps, are unfinished. With `read`, it waits only until their shared memory may be overwritten. Inside `warps` it waits for the warp's own copies alone.
  */
 export function waitGroup(pending = 0, options: { readonly read?: boolean } = {}): void {
   const location = captureLocation();

@@ -35,6 +35,11 @@ export class CopyGroups {
     this.#open = [];
   }
 
+  /** Makes a group of what is in none, for a wait that leaves nothing. */
+  close(): void {
+    if (this.#open.length > 0) this.commit();
+  }
+
   /** The copies that a wait must see done: those of all groups but the newest `pending`. */
   awaited(pending: number, read: boolean): readonly Work[] {
     const end = Math.max(0, this.#groups.length - pending);
@@ -50,16 +55,6 @@ export class CopyGroups {
     }
     this.#groups = this.#groups.slice(end);
     this.#read = Math.max(0, this.#read - end);
-  }
-
-  /** Copies of groups that nobody waited for in any way. */
-  committed(): readonly Work[] {
-    return this.#groups.slice(this.#read).flat();
-  }
-
-  /** Copies in no group yet, which no wait can see. */
-  uncommitted(): readonly Work[] {
-    return this.#open;
   }
 }
 

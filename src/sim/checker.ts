@@ -3,7 +3,6 @@
  * reports. A thread's end, a block's end and the end of a scope count as writes to all of the memory
  * that goes away: whatever is not ordered before them might still be using it.
  */
-import type { CopyGroups } from "./asynchronous.ts";
 import type { AnyOp } from "../ir/node.ts";
 import type { Agent } from "./agent.ts";
 import { BarrierArray } from "./barriers.ts";
@@ -109,29 +108,7 @@ export class Checker {
 
   /** What an agent must not leave behind when it ends. */
   agentEnded(agent: Agent): void {
-    // What warps leave, their thread can still wait for.
-    if (agent.parent === undefined)
-      for (const groups of agent.awaitable) this.#groupsEnded(groups, agent.awaitable.length > 1);
     for (const { origin } of agent.products.leftovers()) reportUnawaited(this.#findings, origin);
-  }
-
-  #groupsEnded(groups: CopyGroups, hadWarps: boolean): void {
-    for (const { origin } of groups.committed())
-      reportUnawaited(
-        this.#findings,
-        origin,
-        origin.place.warp !== undefined
-          ? "call waitGroup() in the warp that issued it, or in its thread after warps(…)"
-          : `call waitGroup() in the thread that issued it${hadWarps ? ", outside warps(…)" : ""}`,
-      );
-    for (const { origin } of groups.uncommitted())
-      reportUnawaited(
-        this.#findings,
-        origin,
-        origin.place.warp === undefined
-          ? "call commitGroup() before waitGroup()"
-          : "call commitGroup() in the warp that issued it, before waitGroup()",
-      );
   }
 
   blockEnded(block: Block, agent: Agent, ending: AnyOp, knowledge: Knowledge): void {

@@ -82,8 +82,7 @@ function raceRemedy(memory: Memory, { earlier, current, missing }: Race): string
 /** How to wait until the copy has landed. */
 function copyWait({ owner }: Memory, { operands }: Op<"copy_async">, { place }: Origin): string {
   const { barrier } = operands;
-  if (barrier === undefined)
-    return `call commitGroup() and waitGroup() in thread ${place.thread} after the copy,`;
+  if (barrier === undefined) return `call waitGroup() in thread ${place.thread} after the copy,`;
   const allocations = owner?.machine.program.allocations ?? [];
   const allocated = allocations.find(({ op }) => op.results.includes(barrier));
   const name = allocated?.op.attributes.name;

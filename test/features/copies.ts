@@ -16,6 +16,8 @@ import {
   i64,
   i8,
   kernel,
+  loop,
+  open,
   pipeline,
   placeKernel,
   slice,
@@ -289,4 +291,67 @@ const reductions: Feature = {
   ],
 };
 
-export const copyFeatures: readonly Feature[] = [long, runs, reductions];
+/** Rows leave through one buffer, which is written again once it has been read. */
+const leaving = (end: () => void) =>
+  kernel(
+    {
+      name: "leaving",
+      inputs: { x: tensor(f32, [4, 32]) },
+      outputs: { out: tensor(f32, [4, 32]), sum: tensor(f32, [32]) },
+      scratch: { row: smem(f32, [32]), last: smem(f32, [32]) },
+    },
+    ({ x, out, sum, row, last }) => {
+      loop(4, (i) => {
+        waitGroup(0, { read: true });
+        row.store(x.at(i).load().mul(2));
+        commitShared();
+        copyAsync(row, out.at(i));
+      });
+      end();
+      last.store(out.load().sum({ axis: 0 }));
+      commitShared();
+      copyAsync(last, sum); // the end of the kernel waits for it
+    },
+  );
+
+const stores: Feature = {
+  name: "Stores that are awaited without groups, and by the end of the kernel",
+  written: [
+    "waitGroup(0, { read: true }); // the row before has left",
+    "copyAsync(row, out.at(i));",
+  ],
+  page: "pipelines.md#stores",
+  cases: () => [
+    {
+      name: "read and landed",
+      kernel: () => leaving(waitGroup),
+      inputs: { x: fromNumbers(f32, [4, 32], numbers(128)) },
+      expected: {
+        out: numbers(128).map((value) => value * 2),
+        sum: numbers(32).map((_, column) =>
+          [0, 1, 2, 3].reduce((sum, row) => sum + 2 * (numbers(128)[32 * row + column] ?? NaN), 0),
+        ),
+      },
+    },
+  ],
+  refused: [
+    {
+      code: "TW3001",
+      by: async () => {
+        const device = await open("simulator");
+        try {
+          await device.run(
+            leaving(() => undefined),
+            {
+              x: fromNumbers(f32, [4, 32], numbers(128)),
+            },
+          );
+        } finally {
+          device.dispose();
+        }
+      },
+    },
+  ],
+};
+
+export const copyFeatures: readonly Feature[] = [long, runs, reductions, stores];

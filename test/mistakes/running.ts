@@ -7,7 +7,6 @@ import {
   bf16,
   blockSync,
   clusterWait,
-  commitGroup,
   copyAsync,
   f32,
   fromNumbers,
@@ -245,16 +244,14 @@ export const runningMistakes = mistakeTable(import.meta.url, [
             scratch: { stage: smem(f32, [8]), landed: barrier() },
           },
           ({ x, out, stage, landed }) => {
-            copyAsync(x, stage, { barrier: landed });
-            landed.wait();
-            copyAsync(stage, out); // <- copy not awaited
-            commitGroup();
+            copyAsync(x, stage, { barrier: landed }); // <- copy not awaited
+            out.store(x.load());
           },
         ),
         { x: numbers },
       ),
     message: "copyAsync is not awaited",
-    remedy: "waitGroup()",
+    remedy: "the barrier of a copy into smem",
   },
   {
     name: "wait for nobody",

@@ -115,20 +115,3 @@ function reportUnawaited(
     remedy,
   });
 }
-
-/** Reports the copies that a lane leaves for the wait that the compiler has put at the end of the kernel. */
-export function reportUnseen({ warp, lane }: Issuer): void {
-  const { open, committed } = groupsOf("bulk", warp).unseen(lane);
-  for (const { issue } of committed)
-    reportUnawaited(
-      issue.issuer,
-      "its group can still be under way when the kernel ends",
-      "call waitGroup() in the thread that issued it",
-    );
-  for (const { issue } of open)
-    reportUnawaited(
-      issue.issuer,
-      "it is in no group when the kernel ends",
-      "call commitGroup() before waitGroup()",
-    );
-}

@@ -97,12 +97,6 @@ export class CopyGroups {
     return groups.slice(part === "source" ? read : 0, end).flat();
   }
 
-  /** The copies of the lane in no group yet, which no wait can see, and those of groups that no wait of any kind has seen. */
-  unseen(lane: number): { readonly open: readonly Work[]; readonly committed: readonly Work[] } {
-    const { groups, read, open } = this.#lane(lane);
-    return { open, committed: groups.slice(read).flat() };
-  }
-
   /** Every copy of the lane that has not been awaited, committed or not. */
   unawaited(lane: number): readonly Work[] {
     const { groups, open } = this.#lane(lane);

@@ -2,7 +2,6 @@
 import { forLanes, lanesOf } from "../asynchronous.ts";
 import type { Collective, CollectiveInstruction, CollectiveRule } from "../collective.ts";
 import { bulkLoad, bulkPrefetch, bulkReduction, bulkStore } from "./bulk.ts";
-import { reportUnseen } from "./completion.ts";
 import { groupsOf } from "./groups.ts";
 import type { GroupKind } from "./groups.ts";
 import { arriveWhenCopied, ordinaryCopy } from "./ordinary.ts";
@@ -10,9 +9,7 @@ import { reductionOf } from "./reduction.ts";
 import { tensorLoad, tensorPrefetch, tensorStore } from "./tensor.ts";
 
 function commitGroup(instruction: CollectiveInstruction, kind: GroupKind): Collective {
-  return forLanes(instruction, (issuer) => {
-    const { machine, warp, lane } = issuer;
-    if (machine.checks && machine.lastCommit === instruction.instruction) reportUnseen(issuer);
+  return forLanes(instruction, ({ warp, lane }) => {
     groupsOf(kind, warp).commit(lane);
   });
 }

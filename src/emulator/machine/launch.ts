@@ -1,5 +1,4 @@
 /** A launch under way: what warps, and the rules of collective instructions, ask for. */
-import type { Instruction } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
@@ -9,7 +8,6 @@ import { reportLeftovers } from "../barriers/leftovers.ts";
 import type { AccessKind } from "../thread-instructions/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
-import { lastCommitOf } from "../program/last-commit.ts";
 import type { Program, Site } from "../program/program.ts";
 import { globalBase } from "../addresses.ts";
 import { deviceHeap } from "../program/implicit-memory.ts";
@@ -89,10 +87,6 @@ export class Launch implements WarpHost, MachineView {
     this.#addresses = new AddressMap(memory, constants, parameters, naming);
     this.#found = { views: memory.views, offset: 0 };
     this.checker = checks ? new Checker(this) : undefined;
-  }
-
-  get lastCommit(): Instruction | undefined {
-    return this.isOwn ? lastCommitOf(this.program) : undefined;
   }
 
   get random(): Random {

@@ -90,7 +90,7 @@ export const asynchronousOps = defineOps({
   },
   wait_group: {
     summary:
-      "Waits until at most `pending` of the thread's copy groups are unfinished; with `read`, until their sources may be overwritten.",
+      "Waits until at most `pending` of the thread's copy groups are unfinished, where that is 0 also for copies in no group; with `read`, until their sources may be overwritten.",
     operands: {},
     attributes: { pending: "integer", read: "flag" },
     regions: {},

@@ -15,7 +15,7 @@ import { writeElement } from "../../formats/values.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
 import { requireUsable } from "../window-checks.ts";
-import type { Agent } from "../agent.ts";
+import type { Agent, Outcome } from "../agent.ts";
 import type { Product, Work } from "../asynchronous.ts";
 import type { BarrierArray, BarrierElement } from "../barriers.ts";
 import { gather, readView, scatter } from "../memory.ts";
@@ -216,22 +216,26 @@ function areDone(awaited: readonly Work[]): boolean {
 
 function waitGroup(op: Op<"wait_group">, code: Assembler): void {
   const { pending, read } = op.attributes;
-  code.emit(op, (agent) => {
-    const { awaitable } = agent;
-    const awaited = awaitable.flatMap((groups) => groups.awaited(pending, read));
-    if (!areDone(awaited))
-      return agent.wait(
-        agent.ownWork,
-        () => areDone(awaited),
-        () => "its own copies into global memory",
-      );
-    for (const { reads, writes } of awaited) {
-      if (reads !== undefined) agent.timeline?.finish(reads);
-      if (writes !== undefined && !read) agent.timeline?.finish(writes);
-    }
-    for (const groups of awaitable) groups.settle(pending, read);
-    return "switch";
-  });
+  code.emit(op, (agent) => waitForCopies(agent, pending, read) ?? "switch");
+}
+
+/** Waits for all groups but the newest `pending`: undefined once they are done. A wait that leaves none sees copies that are in no group, too. */
+export function waitForCopies(agent: Agent, pending: number, read: boolean): Outcome | undefined {
+  const { awaitable } = agent;
+  if (pending === 0) for (const groups of awaitable) groups.close();
+  const awaited = awaitable.flatMap((groups) => groups.awaited(pending, read));
+  if (!areDone(awaited))
+    return agent.wait(
+      agent.ownWork,
+      () => areDone(awaited),
+      () => "its own copies into global memory",
+    );
+  for (const { reads, writes } of awaited) {
+    if (reads !== undefined) agent.timeline?.finish(reads);
+    if (writes !== undefined && !read) agent.timeline?.finish(writes);
+  }
+  for (const groups of awaitable) groups.settle(pending, read);
+  return undefined;
 }
 
 /** Reads an operand of wgmma when it completes: a window then, a tile as it was. */

@@ -58,10 +58,10 @@ export const simulatorCodes = registerCodes({
   TW3009: {
     title: "asynchronous operation not awaited",
     cause:
-      "A copy or wgmma can still be under way when the thread, block or scope that owns its memory ends.",
-    example: "copyAsync(buffer, out.at(here)); commitGroup();  // no waitGroup()",
+      "A copy or wgmma can still be under way when the block or scope that owns its memory ends. Only copies into gmem are waited for by the end of the kernel itself.",
+    example: "copyAsync(x.at(here), buffer, { barrier: landed });  // no landed.wait()",
     remedy:
-      "wait for it: the barrier of a copy into smem, waitGroup() for one into gmem, wait() for wgmma",
+      "wait for it: the barrier of a copy into smem, waitGroup() for one out of a scope, wait() for wgmma",
   },
   TW3010: {
     title: "block ends while peers can use its shared memory",

@@ -114,7 +114,7 @@ interface Given {
 /** Tiles that come by TMA and go by it, so each begins at a multiple of 128 bytes; on targets that have one. */
 function carried(random: Random): AnyFamily {
   const [tiles, length] = [1 + random.below(4), random.pick([32, 64])];
-  const reads = random.below(2) === 0;
+  const [reads, grouped, awaited] = [0, 1, 2].map(() => random.below(2) === 0);
   return family({
     name: `${tiles} tiles that come and go`,
     make: (is) =>
@@ -138,23 +138,16 @@ function carried(random: Random): AnyFamily {
           loop(tiles, (k) => {
             full.at(k).wait();
             copyAsync(own.at(k), out.at(k));
-            if (!is("copies out are in no group")) commitGroup();
+            if (grouped) commitGroup();
           });
-          if (is("the last copy out is left")) waitGroup(1);
-          else if (!is("copies out are left")) waitGroup(0, reads ? { read: true } : {});
+          if (awaited) waitGroup(0, reads ? { read: true } : {});
         },
       ) as unknown as KernelDefinition,
     faults: {
       "a copy in is left": copyLeft,
-      "copies out are in no group": copyLeft,
-      "the last copy out is left": copyLeft,
-      "copies out are left": copyLeft,
     },
     trapped: {
       "a copy in is left": copyTrapped,
-      "copies out are in no group": copyTrapped,
-      "the last copy out is left": copyTrapped,
-      "copies out are left": copyTrapped,
     },
     targets: ["sm_90a", "sm_100a"],
     placedAsUsual: true,

@@ -11,6 +11,7 @@ import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { threadBarrier } from "../barriers.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
+import { closingWaits } from "./open-groups.ts";
 import { threadCopyIn, threadCopyOut } from "./thread-copies.ts";
 import { prefetch, prefetchMaps } from "./prefetch.ts";
 import { makeAccumulator, sharedRef, wgmma, wgmmaWait } from "./products.ts";
@@ -39,7 +40,7 @@ function copyAsync(op: Op<"copy_async">, context: EmitContext): void {
   copy(context, op, () => planned(context, op, global, shared));
 }
 
-/** The program threads whose warps commit groups of their own, which the thread waits for, too. */
+/** The program threads whose warps copy into global memory on their own, which the thread waits for, too. */
 const committingThreads = onceForEach(({ threads, body }: Kernel): ReadonlySet<number> => {
   const found = new Set<number>();
   const search = (region: Region, running: readonly number[]): void => {
@@ -48,8 +49,10 @@ const committingThreads = onceForEach(({ threads, body }: Kernel): ReadonlySet<n
       for (const each of regionList(op)) {
         search(each, inner);
         if (op.kind !== "warps") continue;
-        walkOps(each, ({ kind }) => {
-          if (kind === "commit_group") for (const thread of running) found.add(thread);
+        walkOps(each, (each) => {
+          const leaves = each.kind === "copy_async" && each.operands.barrier === undefined;
+          if (leaves || each.kind === "commit_group")
+            for (const thread of running) found.add(thread);
         });
       }
     }
@@ -82,6 +85,7 @@ export const asynchronousRules: EmitRules<typeof asynchronousOps> = {
     const ofWarps = scope.warps > 1 && scope.threads.some((thread) => known.has(thread));
     if (hasAsyncProxy(context))
       code.guarded(ofWarps ? numbers.leader : copyingLane(context), () => {
+        if (closingWaits(kernel).has(op)) code.emit("cp.async.bulk.commit_group");
         code.emit(`cp.async.bulk.wait_group${read ? ".read" : ""}`, [integer(pending)]);
       });
     threadBarrier(

@@ -43,7 +43,7 @@ export const asynchronousCodes = registerCodes({
     title: "copy into global memory with a barrier",
     cause: "Copies out of shared memory are awaited as groups; they arrive on no barrier.",
     example: "copyAsync(buffer, out.at(here), { barrier })",
-    remedy: "leave the barrier out and wait with commitGroup and waitGroup",
+    remedy: "leave the barrier out and wait with waitGroup",
   },
   TW2068: {
     title: "multicast into global memory",
