@@ -99,6 +99,7 @@ export {
   launchNextKernel,
   loop,
   pipeline,
+  optimizationBarrier,
   prefetch,
   prefetchMaps,
   processors,

@@ -57,6 +57,7 @@ const opNames: OpNames = {
   select: "select",
   cast: "cast",
   inline_ptx: "inlinePtx",
+  optimization_barrier: "optimizationBarrier",
   bitcast: "bitcast",
   bitcast_width: "bitcast",
   broadcast: "broadcastTo",

@@ -7,6 +7,8 @@ import { isDataObject } from "./elementwise.ts";
 import type { Scalar } from "./elementwise.ts";
 import type { Tile } from "./tile.ts";
 import { emit } from "./trace.ts";
+import { flattenTree, rebuildTree } from "./tree.ts";
+import type { Tree } from "./tree.ts";
 import { useValue, wrongKind } from "./traced.ts";
 
 function dataValue(role: string, item: unknown, location: Location): Value {
@@ -29,6 +31,20 @@ export function debugPrint(format: string, ...values: readonly (Scalar | Tile)[]
     values: values.map((value) => dataValue("a value of debugPrint", value, location)),
   };
   emit("debug_print", operands, { format }, location);
+}
+
+/**
+ * The same values, of which the compiler knows nothing: what computes with them is neither folded with what made them, nor merged with equal
+ * computations before, nor moved out of loops.
+ */
+export function optimizationBarrier<const T extends Tree>(values: T): T;
+export function optimizationBarrier(values: unknown): unknown {
+  const location = captureLocation();
+  const { shape, leaves } = flattenTree("values", values, location);
+  if (leaves.length === 0)
+    return wrongKind("what optimizationBarrier takes", "tiles and scalars", values, location);
+  const operands = { values: leaves.map(({ value }) => value) };
+  return rebuildTree(shape, emit("optimization_barrier", operands, {}, location), location);
 }
 
 /** Stops the kernel with `message` where the condition is false, in any element of a tile. */

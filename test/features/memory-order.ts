@@ -9,8 +9,10 @@ import {
   fromNumbers,
   full,
   i32,
+  i8,
   kernel,
   open,
+  optimizationBarrier,
   smem,
   tensor,
   when,
@@ -285,4 +287,47 @@ const compareAndSwap: Feature = {
   ],
 };
 
-export const memoryOrderFeatures: readonly Feature[] = [memoryOrder, compareAndSwap];
+const barrier: Feature = {
+  name: "Optimization barriers",
+  written: ["optimizationBarrier(own)"],
+  page: "language.md#optimization-barriers",
+  cases: () => [
+    {
+      name: "tiles and scalars of several formats, in a tree",
+      kernel: () =>
+        kernel(
+          {
+            name: "hidden",
+            inputs: { x: tensor(f32, [256]) },
+            outputs: { out: tensor(f32, [256]), count: tensor(f64, [1]) },
+          },
+          ({ x, out, count }) => {
+            const tile = x.load();
+            const hidden = optimizationBarrier({
+              tile,
+              others: [tile.lt(0), constant(f64, 2.5), tile.cast(i8)],
+            });
+            const [isLow, number, small] = hidden.others;
+            const sum = hidden.tile.add(tile).add(small.cast(f32).sub(small.cast(f32)));
+            out.store(isLow.select(sum, 1));
+            count.at(0).store(number);
+          },
+        ),
+      inputs: { x: fromNumbers(f32, [256], row) },
+      expected: { out: row.map((each) => (each < 0 ? 2 * each : 1)), count: [2.5] },
+      targets: everyTarget,
+    },
+  ],
+  refused: [
+    {
+      code: "TW1008",
+      by: () =>
+        kernel({ name: "a_window", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
+          // @ts-expect-error a window is no value
+          optimizationBarrier(x);
+        }),
+    },
+  ],
+};
+
+export const memoryOrderFeatures: readonly Feature[] = [memoryOrder, compareAndSwap, barrier];

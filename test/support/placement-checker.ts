@@ -171,8 +171,8 @@ function fail(op: AnyOp, message: string): never {
 
 const nothing = (): void => undefined;
 
-function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker): void {
-  const [result] = op.results;
+function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker, at = 0): void {
+  const result = op.results[at];
   const layout = result && checker.find(result);
   if (result === undefined || layout === undefined) return;
   const shape = shapeOf(result);
@@ -394,9 +394,9 @@ const rules: OpRules<[Checker], void> = {
     const back = parts >= 1 ? wide : (element: number): number => Math.floor(element * parts);
     moved(op, op.operands.source, back, checker);
   },
-  bitcast: (op, checker) => {
-    pointwise(op, [op.operands.source], checker);
-  },
+  bitcast: (op, checker) => pointwise(op, [op.operands.source], checker),
+  optimization_barrier: (op, checker) =>
+    op.operands.values.forEach((value, at) => pointwise(op, [value], checker, at)),
 
   broadcast(op, checker) {
     const { source } = op.operands;

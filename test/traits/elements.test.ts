@@ -13,6 +13,7 @@ import {
   i32,
   inlinePtx,
   kernel,
+  optimizationBarrier,
   toNumbers,
   u32,
 } from "tilewright";
@@ -36,6 +37,7 @@ const made: { readonly [K in OpKind]?: Made } = {
   bitcast: (x) => x.bitcast(u32),
   broadcast: (x) => x.add(full(f32, [1, 8], 1)),
   layout_cast: (x) => x.layoutHint("(L0 | L1 L2 L3)"),
+  optimization_barrier: (x) => optimizationBarrier(x),
   inline_ptx: (x) =>
     inlinePtx({
       operands: [x],

@@ -33,6 +33,7 @@ import {
   kernel,
   launchNextKernel,
   loop,
+  optimizationBarrier,
   prefetch,
   prefetchMaps,
   scoped,
@@ -87,7 +88,7 @@ export const quiet: { readonly [name: string]: Group } = {
     kinds: [
       ...(["constant", "cluster_rank", "iota", "unary"] as const),
       ...(["assume", "classify", "binary", "compare", "fma", "select", "cast", "bitcast"] as const),
-      ...(["bitcast_width", "inline_ptx"] as const),
+      ...(["bitcast_width", "inline_ptx", "optimization_barrier"] as const),
     ],
     body({ tile, index, keep }) {
       const grown = tile.exp().fma(2, tile);
@@ -102,7 +103,7 @@ export const quiet: { readonly [name: string]: Group } = {
         code: ([from], [to]) => `neg.f32 ${to}, ${from};`,
         meaning: (from) => [from.neg()],
       });
-      keep.push(negated);
+      keep.push(optimizationBarrier(negated));
       keep.push(
         assumeBetween(index, -(2 ** 31), 2 ** 31)
           .add(clusterRank("i"))

@@ -115,6 +115,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   transpose: free,
   layout_cast: free,
   inline_ptx: free,
+  optimization_barrier: free,
   slice: free,
   concatenate: free,
   reduce: ({ operands: { source }, results }) =>

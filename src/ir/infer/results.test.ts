@@ -303,6 +303,11 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ],
   ...memoryResults,
   [
+    "optimization_barrier",
+    infer("optimization_barrier", { values: [index, tile(f16, 4)] }, {}),
+    ["i32", "tile<f16, [4]>"],
+  ],
+  [
     "copy_async",
     infer(
       "copy_async",

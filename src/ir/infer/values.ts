@@ -300,6 +300,8 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
   },
 
   inline_ptx: inlinePtx,
+  optimization_barrier: (draft) =>
+    draft.operands.values.map((value) => dataOperand(draft, "a value", value)),
 
   bitcast_width(draft) {
     const source = dataOperand(draft, "the operand", draft.operands.source);

@@ -134,6 +134,14 @@ export const valueOps = defineOps({
     regions: {},
     traits: { ...computes, elements: { eachWithout: "layouts" } },
   },
+  optimization_barrier: {
+    summary:
+      "The same values, of which passes know nothing: what computes with them is neither folded, merged nor moved across.",
+    operands: { values: "many" },
+    attributes: {},
+    regions: {},
+    traits: { ...computesEach, may: "drop" },
+  },
   bitcast_width: {
     summary:
       "The same bytes as numbers of another width, little-endian, along the last axis, which gets longer or shorter by as much.",

@@ -406,6 +406,7 @@ const rules: OpRules<[Request], Fact> = {
       : anyOf(request.range);
   },
   inline_ptx: anything,
+  optimization_barrier: anything,
   dot: anything,
   alloc: anything,
   alloc_union: anything,

@@ -136,6 +136,12 @@ export const valueRules: Rules<typeof valueOps> = {
   },
   cast,
   inline_ptx: inlinePtx,
+  optimization_barrier(op, context) {
+    for (const [position, value] of op.operands.values.entries()) {
+      const variable = context.define(op, op.results[position], { splat: "maybe" });
+      if (variable !== undefined) context.read(op, value, { kind: "variable", variable });
+    }
+  },
   bitcast_width(op, context) {
     const { source } = op.operands;
     const [from, to] = [tileOf(source), op.attributes.dtype];

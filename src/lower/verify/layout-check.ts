@@ -258,6 +258,11 @@ const layoutChecks: OpRules<[Functions, number], void> = {
     if (op.attributes.hint !== true)
       lies(op, result, functions.normal(parseLayout(op.attributes.layout), tileOf(result).shape));
   },
+  optimization_barrier(op) {
+    op.results.forEach((result, position) => {
+      alike(op, [result, ...op.operands.values.slice(position, position + 1)]);
+    });
+  },
   inline_ptx(op, functions) {
     const { sources } = op.operands;
     const { layouts } = op.attributes;

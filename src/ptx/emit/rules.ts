@@ -7,6 +7,7 @@ import { dot } from "./dot.ts";
 import { valueRules } from "./elementwise/rules.ts";
 import { blockIndex, clusterRank, gridExtent, scalarOf } from "./grid.ts";
 import { memoryRules } from "./memory/rules.ts";
+import { freshValue, moveTogether } from "./moves.ts";
 import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { iota, tileRules } from "./tiles/rules.ts";
@@ -23,6 +24,14 @@ export const emitRules: OpRules<[EmitContext], void> = {
   dot,
   iota,
   inline_ptx: inlinePtx,
+  optimization_barrier(op, context) {
+    op.operands.values.forEach((value, position) => {
+      const source = value.type.kind === "tile" ? context.tile(value) : context.scalar(value);
+      const copy = freshValue(context, op.results[position] ?? value);
+      moveTogether(context, [source], [copy]);
+      context.define(op.results[position], copy);
+    });
+  },
 
   block_index(op, context) {
     context.define(op.results[0], scalarOf(blockIndex(context, op.attributes.axis)));

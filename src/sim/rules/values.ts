@@ -19,6 +19,7 @@ import { writeElement } from "../../formats/values.ts";
 import type { AnyOp, Op } from "../../ir/node.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
 import { bitcastElements, fillElements } from "../memory.ts";
+import { moveSlots } from "../program.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import { elementsAt, scalarAt, toElements, toScalar } from "../values.ts";
 import type { SlotValue } from "../values.ts";
@@ -283,6 +284,13 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
   },
 
   inline_ptx: inlinePtx,
+  optimization_barrier(op, code) {
+    const move = moveSlots(code.slotsOf(op.operands.values), code.slotsOf(op.results));
+    code.emit(op, (agent) => {
+      move(agent);
+      return "proceed";
+    });
+  },
   bitcast,
   bitcast_width: bitcastWidth,
 };

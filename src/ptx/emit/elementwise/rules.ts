@@ -42,7 +42,8 @@ import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord }
 /** The others are no computations of elements, and have their rules in `emit/rules.ts`. */
 type ElementwiseOps = Omit<
   typeof valueOps,
-  ("block_index" | "grid_size" | "cluster_rank" | "thread_index" | "size") | ("iota" | "inline_ptx")
+  | ("block_index" | "grid_size" | "cluster_rank" | "thread_index" | "size")
+  | ("iota" | "inline_ptx" | "optimization_barrier")
 >;
 
 /** As many as there are operands. */
