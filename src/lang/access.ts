@@ -32,7 +32,7 @@ import {
 } from "./memory-order.ts";
 import type { LoadOrder, MemoryOrder, ScopeOption, StoreOrder } from "./memory-order.ts";
 import { dataObject, refuseTileMethods, Tile } from "./tile.ts";
-import { emit, emitOrigin, emitValue } from "./trace.ts";
+import { emit, emitOrigin, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { origin, Traced, useValue, wrongKind } from "./traced.ts";
 
@@ -115,7 +115,6 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   load(options: LoadOptions<D> = {}): Tile<D> {
     const location = captureLocation();
     const { ref, indices, attributes, inside } = this.#elements(location);
-    if (this.shape.length === 0) refuseRank(this, "load", "loadScalar", location);
     const known = ["where", "fill", "evict", "outOfBounds", ...orderOptions];
     requireKnownOptions("load", options, known, "TW1033", location);
     const { fill, evict } = options;
@@ -187,7 +186,7 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     const order = updateOrder("compareExchange", options, this.#space, location);
     const all = { ...attributes, ...order };
     const old = emitValue("atomic_compare_exchange", operands, all, location);
-    return dataObject(old, location) as AtomicResult<E | V, D>;
+    return oldElements(old, [expected, value], location) as AtomicResult<E | V, D>;
   }
 
   #atomic<V>(
@@ -202,7 +201,7 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     const operands = { ref, value: this.#stored("atomic", value, location), indices, ...mask };
     const order = updateOrder("atomic", options, this.#space, location);
     const old = emitValue("atomic", operands, { fn, ...attributes, ...order }, location);
-    return dataObject(old, location) as AtomicResult<V, D>;
+    return oldElements(old, [value], location) as AtomicResult<V, D>;
   }
 
   get #space(): MemorySpace {
@@ -324,18 +323,20 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   }
 }
 
-export function refuseRank(
-  item: Accessible,
-  method: string,
-  other: string,
-  location: Location,
-): never {
+/** What an update gives: a tile where it was given one, which may have no axes. */
+function oldElements(old: Value, given: readonly unknown[], location: Location): Scalar | Tile {
+  const isOfTiles = given.some((value) => value instanceof Tile);
+  return isOfTiles ? new Tile(originOf(old, location)) : dataObject(old, location);
+}
+
+/** Refuses to read a window with axes as one element. */
+export function refuseAxes(item: Accessible, location: Location): never {
   throw new TilewrightError({
     code: "TW1018",
-    message: `${method} on a window ${item.shape.length === 0 ? "without axes" : "with axes"}`,
+    message: "loadScalar on a window with axes",
     location,
-    expected: method === "load" ? "a window with axes" : "a window without axes",
+    expected: "a window without axes",
     found: typeText(item[origin].value.type),
-    remedy: `write ${other}()`,
+    remedy: "write load()",
   });
 }

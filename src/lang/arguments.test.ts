@@ -89,12 +89,6 @@ const kinds: readonly Mistake[] = [
     message: "what debugBreak takes must be an object of values by name",
   },
   {
-    name: "tile without axes",
-    code: "TW1008",
-    make: () => trace(() => zeros(f32, [])), // <- here
-    remedy: "write constant(dtype, value) for a scalar",
-  },
-  {
     name: "axis that expand cannot insert",
     code: "TW1008",
     make: () => trace(({ row }) => row.expand({ axis: 2 })), // <- here

@@ -33,7 +33,7 @@ import { useValue, wrongKind } from "./traced.ts";
 import { all } from "./window.ts";
 
 /** Runs a body with shared memory of this program thread's own, which reports call by a name that the user knows. */
-function withBuffer<D extends DTypeName, R extends DTypeName>(
+export function withBuffer<D extends DTypeName, R extends DTypeName>(
   name: string,
   dtype: DType<D>,
   shape: readonly number[],

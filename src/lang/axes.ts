@@ -3,7 +3,6 @@
  *
  *   a tile of shape [8, 64, 4]    axis 0 1 2, or -3 -2 -1
  */
-import { shapeText } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { optionText, requireKnownOptions } from "../support/options.ts";
@@ -41,8 +40,8 @@ export function axisOption(method: string, options: unknown, location: Location)
   return (options as { readonly axis: number }).axis;
 }
 
-/** A tile has at least one axis, so that the only one, or all of them, cannot be reduced away. */
-export function requireOtherAxis(
+/** Axes of a reduction, each named once. */
+export function requireDifferentAxes(
   method: string,
   shape: readonly number[],
   axes: readonly number[],
@@ -50,20 +49,7 @@ export function requireOtherAxis(
 ): void {
   for (const axis of axes)
     if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
-  if (shape.length > axes.length) return;
   const own = axes.map((axis) => axisFromEnd(axis, shape.length));
   if (new Set(own).size < own.length)
     wrongKind(`the axes of ${method}`, "one or more different axes", axes, location);
-  const [only] = axes;
-  const axis = axes.length === 1 ? String(only) : `[${axes.join(", ")}]`;
-  const which = axes.length === 1 ? "the only axis" : "all axes";
-  const ones = shape.map(() => 1);
-  throw new TilewrightError({
-    code: "TW1015",
-    message: `${method}({ axis: ${axis} }) along ${which} leaves no tile`,
-    location,
-    expected: `${method}() for a scalar, or ${method}({ axis: ${axis}, keepDims: true }) for a tile of shape ${shapeText(ones)}`,
-    found: `a tile of shape ${shapeText(shape)}`,
-    remedy: `write ${method}()`,
-  });
 }

@@ -16,7 +16,6 @@
  * Tiles have methods that come here, so that nothing of this file may need their class: what is made is made by a tile.
  */
 import type { HostValue } from "../formats/dtype.ts";
-import { shapeText } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { atLocation, atOwnLines, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -87,7 +86,6 @@ function reducedTogether<T extends Combined>(
   const list = tileList("reduceWith", tiles, location);
   const shape = list[0]?.shape ?? [];
   const own = requireAxes("reduceWith", shape.length, axes, location);
-  if (options.keepDims !== true) requireKept(shape, own);
   const others = [...shape.keys()].filter((axis) => !own.includes(axis));
   const kept = others.map((axis) => shape[axis] ?? 1);
   const joined = own.reduce((product, axis) => product * (shape[axis] ?? 1), 1);
@@ -112,7 +110,6 @@ function reducedAlong<T extends Combined>(
   options: Along<T> & Omit<ReduceOptions, "axis">,
 ): T {
   const combination = new Combination("reduceWith", tiles, combine, options, ["keepDims"]);
-  if (options.keepDims !== true) requireKept(combination.shape, [combination.axis]);
   const shape = combination.shape.toSpliced(
     combination.axis,
     1,
@@ -320,19 +317,6 @@ class Combination<T extends Combined> {
 }
 
 /** Results are tiles, which have an axis. */
-function requireKept(shape: readonly number[], axes: readonly number[]): void {
-  if (shape.length > axes.length) return;
-  throw new TilewrightError({
-    code: "TW1015",
-    message: "reduceWith along all axes leaves no tile",
-    location: captureLocation(),
-    expected: "an axis that is left, or { keepDims: true }",
-    found: `tiles of shape ${shapeText(shape)}`,
-    remedy:
-      "say { keepDims: true }, or write tile.reduce(combine, identity) for the scalar of one tile",
-  });
-}
-
 function extentOf(tiles: Tiles | undefined, axis: number): number {
   return tiles?.[0]?.shape[axis] ?? 1;
 }

@@ -27,7 +27,7 @@ import { Tile } from "./tile.ts";
 import type { AxisOption } from "./tile.ts";
 import { activeTrace, emitOrigin, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { numberList, useValue, wrongKind } from "./traced.ts";
+import { numberList, origin, useValue, wrongKind } from "./traced.ts";
 
 function constantOrigin(
   dtype: DType,
@@ -67,7 +67,8 @@ export function full<D extends DTypeName>(
 ): Tile<D> {
   const location = captureLocation();
   requireFormat(dtype, location);
-  const extents = tileShape("full", shape, location);
+  activeTrace("full", location);
+  const extents = numberList("the shape of full", shape, location);
   if (value instanceof Scalar || value instanceof Tile)
     return new Tile(originOf(repeated(dtype, extents, value, location), location));
   return new Tile(constantOrigin(dtype, extents, value, location));
@@ -93,6 +94,7 @@ function repeated(
   if (value instanceof Scalar) return broadcastValue(source, shape, location);
   if (value.shape.some((extent) => extent !== 1))
     return wrongKind("the value of full", "a scalar, or a tile of one element", value, location);
+  if (shape.length === 0) return value.item()[origin].value;
   const one = emitValue("reshape", { source }, { shape: shape.map(() => 1) }, location);
   return broadcastValue(one, shape, location);
 }
@@ -102,7 +104,9 @@ export function zeros<D extends DTypeName>(dtype: DType<D>, shape: readonly numb
   const location = captureLocation();
   requireFormat(dtype, location);
   const zero = dtype.kind === "bool" ? false : 0;
-  return new Tile(constantOrigin(dtype, tileShape("zeros", shape, location), zero, location));
+  activeTrace("zeros", location);
+  const extents = numberList("the shape of zeros", shape, location);
+  return new Tile(constantOrigin(dtype, extents, zero, location));
 }
 
 /** A tile whose elements count 0, 1, 2 … along one axis; a negative one counts from the end. */

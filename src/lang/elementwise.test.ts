@@ -33,26 +33,6 @@ const shapes: readonly Mistake[] = [
     make: () => trace(({ matrix }) => matrix.broadcastTo([64])), // <- here
     message: "a tile of shape [8, 64] does not broadcast to [64]",
   },
-  {
-    name: "reduction along the only axis",
-    code: "TW1015",
-    make: () => trace(({ row }) => row.max({ axis: 0 })), // <- here
-    message: "max({ axis: 0 }) along the only axis leaves no tile",
-    remedy: "write max()",
-  },
-  {
-    name: "position along the only axis",
-    code: "TW1015",
-    make: () => trace(({ row }) => row.argmin({ axis: 0 })), // <- here
-    expected: "argmin() for a scalar",
-  },
-  {
-    name: "a shape without axes",
-    code: "TW1008",
-    make: () => trace(({ row }) => row.slice([0], [1]).reshape([])), // <- here
-    message: "the shape of reshape must be at least one extent",
-    remedy: "max()",
-  },
 ];
 
 testMistakes("shapes", shapes);

@@ -591,7 +591,7 @@ export function isDataObject(item: unknown): item is Scalar | Tile {
   return item instanceof Traced && isData(item[origin].value.type);
 }
 
-/** Whether `item` is a tile. */
+/** Whether `item` is a tile, of any rank. */
 export function isTile(item: unknown): item is Tile {
-  return item instanceof Traced && item[origin].value.type.kind === "tile";
+  return item instanceof Elementwise && item.kind === "tile";
 }

@@ -78,6 +78,7 @@ export {
 export type { CopyOptions, ProductOptions } from "./async.ts";
 export { loop, returnIf, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
 export type { CarryingLoop, CarryingLoopControl, LoopBounds, LoopControl } from "./control.ts";
+export { extract, insert } from "./extract.ts";
 export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";
 export { splitTerms, splitTile, finiteCorrections } from "./split-precision.ts";
 export type { SplitPrecision } from "./split-precision.ts";

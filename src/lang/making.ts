@@ -4,7 +4,7 @@ import { isData } from "../ir/types.ts";
 import type { Location } from "../support/location.ts";
 import { activeTrace, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { origin, Traced } from "./traced.ts";
+import { Traced } from "./traced.ts";
 
 /** Makes the object for a result. */
 export const make = Symbol("make");
@@ -13,8 +13,9 @@ interface Maker {
   [make](made: Origin): unknown;
 }
 
+/** A tile without axes is a scalar to the IR, and stays a tile to its user. */
 function makesTiles(item: unknown): item is Maker {
-  return item instanceof Traced && make in item && item[origin].value.type.kind === "tile";
+  return item instanceof Traced && make in item && "kind" in item && item.kind === "tile";
 }
 
 /** A result of `self` and `others`, made by the one of them that is a tile, if any. */

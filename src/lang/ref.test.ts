@@ -62,13 +62,6 @@ const windows: readonly Mistake[] = [
     message: "3 indices for ref<gmem, f32, [8, 64]>",
   },
   {
-    name: "tile of a window without axes",
-    code: "TW1018",
-    make: () => trace(({ x }) => x.at(0, 0).load()), // <- here
-    message: "load on a window without axes",
-    remedy: "write loadScalar()",
-  },
-  {
     name: "scalar of a window with axes",
     code: "TW1018",
     make: () => trace(({ x }) => x.at(0).loadScalar()), // <- here

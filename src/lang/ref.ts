@@ -12,7 +12,7 @@ import type { MemorySpace, RefType } from "../ir/types.ts";
 import { typeText } from "../ir/types.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { Accessible, picked, refuseRank } from "./access.ts";
+import { Accessible, picked, refuseAxes } from "./access.ts";
 import type { LoadScalarOptions, PickedElements } from "./access.ts";
 import { indexValue } from "./indices.ts";
 import type { Index } from "./indices.ts";
@@ -104,7 +104,7 @@ export class Ref<D extends DTypeName = DTypeName> extends Accessible<D> {
   loadScalar(options: LoadScalarOptions = {}): Scalar<D> {
     const location = captureLocation();
     useValue(this, location);
-    if (this.shape.length > 0) refuseRank(this, "loadScalar", "load", location);
+    if (this.shape.length > 0) refuseAxes(this, location);
     return new Scalar(this.readScalar(options, location));
   }
 }

@@ -4,16 +4,17 @@
  * then counts from the end.
  */
 import type { ArgFunction, ReduceFunction, ScanFunction } from "../formats/arithmetic/functions.ts";
-import { isFloat, u4, u8 } from "../formats/dtype.ts";
+import { isFloat, u16, u32, u4, u64, u8 } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import { shapeText } from "../ir/size.ts";
+import { isData } from "../ir/types.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
 import { layoutOfText } from "../layout/algebra/named-layouts.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { axisFromEnd, axisOption, requireAxisOptions, requireOtherAxis } from "./axes.ts";
+import { axisFromEnd, axisOption, requireAxisOptions, requireDifferentAxes } from "./axes.ts";
 import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
 import { reduceWith, scanWith } from "./combine.ts";
 import type { Combine } from "./combine.ts";
@@ -75,8 +76,6 @@ const storageBits: { readonly [N in DTypeName]?: DType } = {
   f4e2m1fn: u4,
 };
 
-const scalarRemedy = "a tile has an axis; the element of a tile of one is its max(), or reduce(…)";
-
 type Tiles<T extends readonly DTypeName[]> = { readonly [I in keyof T]: Tile<T[I]> };
 
 /** An array of numbers in registers, spread over the threads of a program thread. Operations make new tiles. */
@@ -97,12 +96,17 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     return new Tile(made);
   }
 
+  /** The element of a tile that has only one, of whatever rank, as a scalar. */
+  item(): Scalar<D> {
+    const location = captureLocation();
+    const value = useValue(this, location);
+    return new Scalar(originOf(reshapedValue(value, [], location), location));
+  }
+
   /** The same elements, in row-major order, under another shape; an extent of -1 is what the others leave. */
   reshape(shape: readonly number[]): Tile<D> {
     const location = captureLocation();
     const extents = numberList("the shape of reshape", shape, location);
-    if (extents.length === 0)
-      wrongKind("the shape of reshape", "at least one extent", shape, location, scalarRemedy);
     return this.#reshape(inferredShape(this.shape, extents, location), location);
   }
 
@@ -111,6 +115,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     const location = captureLocation();
     const source = useValue(this, location);
     const axes = numberList("the permutation of transpose", permutation, location);
+    if (this.shape.length === 0 && axes.length === 0) return this;
     return this.#tile(
       emitValue("transpose", { source }, { permutation: axes }, location),
       location,
@@ -169,6 +174,8 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
       starts: numberList("the starts of slice", starts, location),
       sizes: numberList("the sizes of slice", sizes, location),
     };
+    if ([this.shape, attributes.starts, attributes.sizes].every(({ length }) => length === 0))
+      return this;
     return this.#tile(emitValue("slice", { source }, attributes, location), location);
   }
 
@@ -364,12 +371,13 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     requireAxisOptions("reduce", options, ["axis", "keepDims"], location);
     const { axis } = options;
     const along = typeof axis === "number" ? [axis] : axesOf("reduce", axis, location);
-    if (options.keepDims !== true) requireOtherAxis("reduce", this.shape, along, location);
+    requireDifferentAxes("reduce", this.shape, along, location);
     return reduceWith<Tile<D>>(this, combine, { ...options, identity });
   }
 
   /** What is left is one element, of which any reduction is the element itself. */
   #reduceAllWith(combine: Combine<Tile<D>>, identity: number | HostValue<D>): Scalar<D> {
+    if (this.shape.length === 0) return this.item();
     const axes = this.shape.map((_, axis) => axis);
     const last = this.#reduceWith(combine, identity, { axis: axes, keepDims: true });
     const bits = storageBits[this.dtype.name];
@@ -394,12 +402,14 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
       typeof axis === "number" || axis === undefined ? axis : axesOf(method, axis, location);
     const along = typeof given === "number" ? [given] : given;
     const axes = along?.map((each) => axisFromEnd(each, rank)) ?? this.shape.map((_, each) => each);
-    if (along !== undefined && !keepDims) requireOtherAxis(method, this.shape, along, location);
-    const value = emitValue("reduce", { source }, { fn, axes }, location);
+    if (along !== undefined) requireDifferentAxes(method, this.shape, along, location);
+    // A reduction of no axes is the element itself.
+    const value = rank === 0 ? source : emitValue("reduce", { source }, { fn, axes }, location);
     const shape = this.shape.map((extent, position) => (axes.includes(position) ? 1 : extent));
-    const result = keepDims ? emitValue("reshape", { source: value }, { shape }, location) : value;
+    const result = keepDims ? reshapedValue(value, shape, location) : value;
     noteCondition(result, method, location);
-    return dataObject(result, location) as Scalar<E> | Tile<E>;
+    const made = originOf(result, location);
+    return options === undefined ? new Scalar<E>(made) : new Tile<E>(made);
   }
 
   #scan(fn: ScanFunction, options: ScanOptions): Tile<D> {
@@ -417,32 +427,55 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     const { length: rank } = this.shape;
     if (options === undefined) {
       const count = this.shape.reduce((product, extent) => product * extent, 1);
-      const flat = { shape: [count] };
-      const source = rank === 1 ? value : emitValue("reshape", { source: value }, flat, location);
+      const source = rank === 1 ? value : reshapedValue(value, [count], location);
       const index = emitValue("arg_reduce", { source }, { fn, axis: 0 }, location);
       return dataObject(index, location) as Scalar<"i32">;
     }
     requireAxisOptions(fn, options, ["axis", "keepDims"], location);
     const { axis, keepDims = false } = options;
-    if (!keepDims) requireOtherAxis(fn, this.shape, [axis], location);
+    requireDifferentAxes(fn, this.shape, [axis], location);
     const along = axisFromEnd(axis, rank);
     const found = emitValue("arg_reduce", { source: value }, { fn, axis: along }, location);
-    if (!keepDims) return dataObject(found, location) as Scalar<"i32"> | Tile<"i32">;
+    if (!keepDims) return new Tile(originOf(found, location));
     const shape = this.shape.with(along, 1);
-    return dataObject(
-      emitValue("reshape", { source: found }, { shape }, location),
-      location,
-    ) as Tile<"i32">;
+    return new Tile(originOf(reshapedValue(found, shape, location), location));
   }
 
   #reshape(shape: readonly number[], location: Location): Tile<D> {
-    const source = useValue(this, location);
-    return this.#tile(emitValue("reshape", { source }, { shape }, location), location);
+    return this.#tile(reshapedValue(useValue(this, location), shape, location), location);
   }
 
   #tile(value: Value, location: Location): Tile<D> {
     return new Tile(originOf(value, location));
   }
+}
+
+/** A value under another shape; one without axes is a scalar to the IR. */
+function reshapedValue(source: Value, shape: readonly number[], location: Location): Value {
+  const from = shapeOf(source);
+  if (from.length === 0 && shape.length === 0) return source;
+  if (shape.length === 0 && from.every((extent) => extent === 1))
+    return singleElement(source, location);
+  return emitValue("reshape", { source }, { shape }, location);
+}
+
+/** The only element of a tile: its bits by a reduction, which changes none. */
+function singleElement(source: Value, location: Location): Value {
+  if (!isData(source.type)) throw new Error("a tile has elements");
+  const { dtype } = source.type;
+  const axes = shapeOf(source).map((_, axis) => axis);
+  const bits = unsignedOf(dtype);
+  const as = (value: Value, to: DType): Value =>
+    emitValue("bitcast", { source: value }, { dtype: to }, location);
+  const whole = bits === undefined ? source : as(source, bits);
+  const only = emitValue("reduce", { source: whole }, { fn: "or", axes }, location);
+  return bits === undefined ? only : as(only, dtype);
+}
+
+/** The integers that hold a float's bits; undefined for what has the function itself. */
+function unsignedOf(dtype: DType): DType | undefined {
+  if (dtype.kind !== "float") return undefined;
+  return [u4, u8, u16, u32, u64].find(({ bits }) => bits === dtype.bits);
 }
 
 /** The shape with an extent in place of -1, as many as leave the number of elements; what does not go is for inference to refuse. */

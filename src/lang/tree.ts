@@ -13,8 +13,7 @@ import { Accumulator } from "./accumulator.ts";
 import { isPlain } from "./constants.ts";
 import { isDataObject } from "./elementwise.ts";
 import type { Scalar } from "./elementwise.ts";
-import { dataObject } from "./tile.ts";
-import type { Tile } from "./tile.ts";
+import { dataObject, Tile } from "./tile.ts";
 import { originOf } from "./trace.ts";
 import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
 
@@ -26,7 +25,7 @@ export type Tree = Leaf | readonly Tree[] | { readonly [name: string]: Tree };
 
 /** The tree's form, without its values. */
 export type TreeShape =
-  | { readonly kind: "leaf" }
+  | { readonly kind: "leaf"; readonly isTile: boolean }
   | { readonly kind: "array"; readonly items: readonly TreeShape[] }
   | { readonly kind: "record"; readonly entries: readonly (readonly [string, TreeShape])[] };
 
@@ -59,7 +58,7 @@ export function flattenTree(label: string, tree: unknown, location: Location): F
       const { location: made } = item[origin];
       const value = item instanceof Accumulator ? item.consume(location) : useValue(item, location);
       leaves.push({ path, value, made });
-      return { kind: "leaf" };
+      return { kind: "leaf", isTile: item instanceof Tile };
     }
     if (Array.isArray(item)) {
       const items = item.map((part: unknown, position) => visit(part, `${path}[${position}]`));
@@ -109,7 +108,9 @@ export function rebuildTree(
     if (value === undefined) throw new Error("a tree has more leaves than values");
     return value.type.kind === "inflight"
       ? new Accumulator(originOf(value, location))
-      : dataObject(value, location);
+      : part.isTile
+        ? new Tile(originOf(value, location))
+        : dataObject(value, location);
   };
   return build(shape);
 }

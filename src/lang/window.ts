@@ -25,7 +25,7 @@ import type { IndexedAxis } from "./gathered-ref.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Scalar } from "./elementwise.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
-import { wrongKind } from "./traced.ts";
+import { origin, wrongKind } from "./traced.ts";
 
 /** `size` elements of an axis, from `start` on. */
 export interface Slice {
@@ -117,7 +117,9 @@ export function resolveWindow(
   const dropped: number[] = [];
   const indexed: IndexedAxis[] = [];
   const parts = type.shape.map((extent, axis): Slice => {
-    const item = axis < indices.length ? indices[axis] : all;
+    const given = axis < indices.length ? indices[axis] : all;
+    // A tile without axes is an index like a scalar.
+    const item = isTile(given) && given.shape.length === 0 ? new Scalar(given[origin]) : given;
     if (isTile(item)) indexed.push({ axis: axis - dropped.length, tile: item });
     if (isTile(item) || isForm(item, "all")) return { kind: "slice", start: 0, size: extent };
     if (isForm(item, "slice")) {

@@ -18,6 +18,7 @@ import type { Accumulator, KernelDefinition, Ref, Scalar } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import { earlyEndFeatures } from "./early-ends.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
+import { partFeatures } from "./parts.ts";
 
 const size = 64;
 const integers = (seed: number): readonly number[] =>
@@ -84,6 +85,7 @@ const fresh = (): Sums => accumulator(f32, [size, size]);
 
 export const controlFeatures: readonly Feature[] = [
   ...earlyEndFeatures,
+  ...partFeatures,
   {
     name: "Accumulators of `wgmma` through branches",
     written: ["when(", "wgmma(sum, a, b)", "() => sum"],

@@ -4,11 +4,14 @@ import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import {
   tensor,
+  extract,
   flip,
   histogram,
+  insert,
   iota,
   kernel,
   roll,
+  slice,
   takeAlong,
   threadIndex,
   topK,
@@ -33,6 +36,14 @@ const arrangements: readonly (readonly [string, Arrange])[] = [
   ["roll of rows", (tile) => roll(tile, 5, { axis: 0 })],
   ["roll of columns, back", (tile) => roll(tile, -23, { axis: 1 })],
   ["takeAlong rows", (tile) => takeAlong(tile, scattered(0), { axis: 0 })],
+  [
+    "parts taken out and put elsewhere",
+    (tile) => {
+      const place = tile.abs().max().cast(i32).rem(5);
+      const part = extract(tile, [slice(place, 7), slice(place.add(3), 10)]);
+      return insert(tile, [slice(place.neg().add(5), 7), slice(place, 10)], part);
+    },
+  ],
   ["takeAlong columns", (tile) => takeAlong(tile, scattered(1), { axis: 1 })],
 ];
 

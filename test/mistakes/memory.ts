@@ -206,16 +206,6 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     message: "store needs static extents, and n is known at launch",
   },
   {
-    name: "load of a single element",
-    code: "TW1018",
-    make: () =>
-      program(({ x, i }) => {
-        x.at(i, 0).load(); // <- load of a single element
-      }),
-    message: "load on a window without axes",
-    remedy: "write loadScalar()",
-  },
-  {
     name: "loadScalar of a row",
     code: "TW1018",
     make: () =>

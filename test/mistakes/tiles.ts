@@ -55,16 +55,6 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     message: "cumsum has no axis -3",
   },
   {
-    name: "sum along the only axis",
-    code: "TW1015",
-    make: () =>
-      program(() => {
-        zeros(f32, [64]).sum({ axis: 0 }); // <- sum along the only axis
-      }),
-    message: "sum({ axis: 0 }) along the only axis leaves no tile",
-    remedy: "write sum()",
-  },
-  {
     name: "argmax along no axis",
     code: "TW2020",
     make: () =>
@@ -201,16 +191,6 @@ export const tileMistakes = mistakeTable(import.meta.url, [
         full(f32, [100 / 8], 1); // <- extent that is no whole number
       }),
     found: "[12.5]",
-  },
-  {
-    name: "tile without axes",
-    code: "TW1008",
-    make: () =>
-      program(() => {
-        zeros(f32, []); // <- tile without axes
-      }),
-    message: "the shape of zeros must be at least one extent",
-    remedy: "constant(dtype, value)",
   },
   {
     name: "dot of unequal inner extents",

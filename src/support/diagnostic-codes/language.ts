@@ -105,13 +105,6 @@ export const languageCodes = registerCodes({
     example: "loop({ to: 8, step: 0 }, (k) => { … })",
     remedy: "give a positive step; to count down, compute the index from one that counts up",
   },
-  TW1015: {
-    title: "no axis left",
-    cause: "A tile has at least one axis, so a reduction along the only one cannot give a tile.",
-    example: "zeros(f32, [64]).sum({ axis: 0 })",
-    remedy:
-      "leave out the axis, which gives a scalar, or keep it with `{ axis: 0, keepDims: true }`",
-  },
   TW1016: {
     title: "index out of bounds",
     cause:
@@ -127,9 +120,9 @@ export const languageCodes = registerCodes({
   },
   TW1018: {
     title: "window of the wrong rank",
-    cause: "A window with axes is loaded as a tile, one without axes as a scalar.",
-    example: "x.at(i).load()   // x has one axis, which the index drops",
-    remedy: "use `load` for windows with axes and `loadScalar` for those without",
+    cause: "A window with axes is loaded as a tile; only one without axes is a scalar.",
+    example: "x.at(slice(0, 4)).loadScalar()",
+    remedy: "use `load`, or give an index for each axis",
   },
   TW1019: {
     title: "wait that leaves an impossible number of products",

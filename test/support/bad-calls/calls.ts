@@ -28,6 +28,7 @@ const meant = fromKernel(
 );
 const shape = parameter(() => [8], "list", "numbers");
 const tileShape = parameter(() => [8], "numbers");
+const anyShape = parameter(() => [8], "list", "numbers");
 const memoryShape = parameter(() => [8], "list", "numbers");
 const square = parameter(given(({ square: each }) => each));
 const operand = parameter(
@@ -190,11 +191,11 @@ const specification: readonly BadCall[] = [
 ];
 
 const language: readonly BadCall[] = [
-  traced("zeros", dtype, tileShape),
+  traced("zeros", dtype, anyShape),
   traced(
     "full",
     dtype,
-    tileShape,
+    anyShape,
     parameter(() => 1, ...numberTakes),
   ),
   traced(
@@ -217,6 +218,25 @@ const language: readonly BadCall[] = [
     parameter(given(({ square: each }) => each.bitcast(u32))),
   ),
   traced("flip", square, axis),
+  traced(
+    "extract",
+    square,
+    parameter(
+      given(({ i }) => [i]),
+      "list",
+      "numbers",
+    ),
+  ),
+  traced(
+    "insert",
+    square,
+    parameter(
+      given(({ i }) => [i]),
+      "list",
+      "numbers",
+    ),
+    parameter(() => 1, ...numberTakes),
+  ),
   traced(
     "roll",
     square,
