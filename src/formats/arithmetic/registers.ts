@@ -170,7 +170,7 @@ const floatStores: { readonly [N in StoredFloatName]: (count: number) => void } 
   f16: (count) => stage16("f16", count),
   bf16: (count) => stage16("bf16", count),
   f8e8m0fnu: (count) => {
-    for (let i = 0; i < count; i++) staged16[i] = encodeFloat("f8e8m0fnu", floats[i] as number);
+    for (let i = 0; i < count; i++) staged16[i] = encodeFloat("f8e8m0fnu", floats[i] ?? 0);
   },
 };
 

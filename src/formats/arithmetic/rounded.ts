@@ -27,10 +27,10 @@ import {
   registerElements,
   storeFloats,
 } from "./registers.ts";
-import type { Register } from "./registers.ts";
 
 const elements = floatRegisters;
 const length = registerElements;
+const places = [0, 1, 2] as const;
 
 const modes = { nearest: "rn", zero: "rz", down: "rm", up: "rp" } as const;
 
@@ -81,10 +81,12 @@ export function roundedElements(
     leastNormal: 0,
     precision: dtype.name === "f64" ? precisions.f64 : precisions.f32,
   };
-  const read = (index: number): number => flushBelow(elements[index] as number, leastNormal);
+  const read = (index: number): number => flushBelow(elements[index] ?? 0, leastNormal);
   forEachPiece(target.length, (start, count) => {
-    for (const [position, operand] of operands.entries())
-      loadFloats(dtype, operand, start, count, position as Register);
+    for (const place of places) {
+      const operand = operands[place];
+      if (operand !== undefined) loadFloats(dtype, operand, start, count, place);
+    }
     for (let i = 0; i < count; i++) {
       const result = compute([read(i), read(length + i), read(2 * length + i)], precision, mode);
       elements[i] = flushBelow(result, leastNormal);

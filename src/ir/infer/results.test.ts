@@ -85,6 +85,11 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("cast", { source: tile(f32, 4) }, { dtype: f8e4m3fn, overflow: "nan" }),
     ["tile<f8e4m3fn, [4]>"],
   ],
+  [
+    "bitcast_width",
+    infer("bitcast_width", { source: tile(f32, 4, 2) }, { dtype: u8 }),
+    ["tile<u8, [4, 8]>"],
+  ],
   ["bitcast", infer("bitcast", { source: tile(f32, 4) }, { dtype: u32 }), ["tile<u32, [4]>"]],
   [
     "broadcast",

@@ -43,7 +43,6 @@ import {
 import type { Division, IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
 import { oddResult } from "./round-to-odd.ts";
 import { scaleBinary, scaleClassify, scaleCompare, scaleRoot } from "./scales.ts";
-import type { ScaleBinaryFunction } from "./scales.ts";
 import { elementToF32 } from "./to-f32.ts";
 
 /** Results that are numbers of tf32 already have nothing left to round. */
@@ -105,7 +104,7 @@ export function emitBinary(
     const result = integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second, division);
     return wrapInteger(code, dtype, result);
   }
-  if (isScale(dtype)) return scaleBinary(code, fn as ScaleBinaryFunction, left, right);
+  if (isScale(dtype)) return scaleBinary(code, fn, left, right);
   const floatFunction = fn as FloatBinaryFunction;
   if (dtype.name === "f64") return floatBinary(code, floatFunction, 64, left, right, manner);
   if (dtype.name === "f32") return floatBinary(code, floatFunction, 32, left, right, manner);

@@ -8,7 +8,9 @@
  *
  * NaN is the greatest code, so that the greater of two is right by itself.
  */
+import { isScaleFunction } from "../../../formats/arithmetic/functions.ts";
 import type {
+  BinaryFunction,
   ClassifyFunction,
   ComparePredicate,
   ScaleFunction,
@@ -43,9 +45,7 @@ function bounded(code: Code, exponent: Register, left: Register, right: Register
 
 type Binary = (code: Code, left: Register, right: Register) => Register;
 
-export type ScaleBinaryFunction = Exclude<ScaleFunction, "sqrt">;
-
-const binaries: { readonly [F in ScaleBinaryFunction]: Binary } = {
+const binaries: { readonly [F in Exclude<ScaleFunction, "sqrt">]: Binary } = {
   mul(code, left, right) {
     const sum = code.make("b32", "add.s32", left, right);
     return bounded(code, code.make("b32", "add.s32", sum, integer(-bias)), left, right);
@@ -71,10 +71,11 @@ const binaries: { readonly [F in ScaleBinaryFunction]: Binary } = {
 
 export function scaleBinary(
   code: Code,
-  fn: ScaleBinaryFunction,
+  fn: BinaryFunction,
   left: Register,
   right: Register,
 ): Register {
+  if (!isScaleFunction(fn)) throw new Error(`${fn} of powers of two`);
   return binaries[fn](code, left, right);
 }
 

@@ -41,7 +41,6 @@ import { halfBinary, halfCompareWords, halfFma, halfUnary, isHalf } from "./half
 import { integerBinary, integerCompare, integerUnary } from "./integers.ts";
 import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
 import { scaleBinary, scaleClassify, scaleCompare, scaleRoot } from "./scales.ts";
-import type { ScaleBinaryFunction } from "./scales.ts";
 import { wordToF32 } from "./to-f32.ts";
 
 /** The elements of a word of narrow integers, each extended to 32 bits. */
@@ -130,9 +129,7 @@ export function binaryWord(
   }
   if (isScale(dtype)) {
     const [first, second] = [left, right].map((word) => unpackWord(code, dtype, word, used));
-    const scales = zip(first ?? [], second ?? [], (a, b) =>
-      scaleBinary(code, fn as ScaleBinaryFunction, a, b),
-    );
+    const scales = zip(first ?? [], second ?? [], (a, b) => scaleBinary(code, fn, a, b));
     return packWord(code, dtype, scales);
   }
   const floatFunction = fn as FloatBinaryFunction;
