@@ -18,6 +18,7 @@ import {
 } from "tilewright";
 import type { DeviceName, KernelDefinition, Scalar } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
+import { attention } from "../../src/kernels/index.ts";
 import type { Feature } from "./feature.ts";
 
 const n = dim("n");
@@ -259,4 +260,54 @@ const choices: Feature = {
   ],
 };
 
-export const argumentFeatures: readonly Feature[] = [lists, promises, choices];
+const segments: Feature = {
+  name: "Segment ids of attention",
+  written: ["segmentIds = { query: i32, keyValue: i32 }", "keyValueSegmentIds: fromNumbers("],
+  page: "kernels-attention.md#segments",
+  cases: () => {
+    const [s, t, width] = [5, 7, 16];
+    const [queryIds, keyIds] = [
+      [3, 1, 8, 1, 3],
+      [1, 1, 3, 3, 3, 4, 1],
+    ];
+    const spec = { q: f32, k: f32, v: f32, segmentIds: { query: i32, keyValue: i32 } } as const;
+    const plan = attention(spec).plan({ b: 1, s, t, h: 1, kv: 1, d: width, e: width });
+    const [first] = plan.launches;
+    if (first === undefined) throw new Error("attention is a launch");
+    const numbered = Array.from({ length: t * width }, (_, at) => Math.floor(at / width) * 4);
+    return [
+      {
+        name: "means of the values of a segment",
+        kernel: () => first.kernel,
+        inputs: {
+          q: fromNumbers(f32, [1, s, 1, width], new Float32Array(s * width)),
+          k: fromNumbers(f32, [1, t, 1, width], elements(t * width, 0)),
+          v: fromNumbers(f32, [1, t, 1, width], numbered),
+          querySegmentIds: fromNumbers(i32, [1, s], queryIds),
+          keyValueSegmentIds: fromNumbers(i32, [1, t], keyIds),
+        },
+        // Scores are 0, so that weights are equal.
+        expected: {
+          out: queryIds.flatMap((id) => {
+            const seen = keyIds.flatMap((each, key) => (each === id ? [4 * key] : []));
+            const sum = seen.reduce((all, value) => all + value, 0);
+            return Array.from({ length: width }, () => (seen.length === 0 ? 0 : sum / seen.length));
+          }),
+        },
+        within: 2 ** -18,
+      },
+    ];
+  },
+  refused: [
+    {
+      code: "TW9902",
+      by: () =>
+        attention({
+          ...{ q: f32, k: f32, v: f32, offsets: { q: i32, k: i32 } },
+          segmentIds: { query: i32, keyValue: i32 },
+        }),
+    },
+  ],
+};
+
+export const argumentFeatures: readonly Feature[] = [lists, promises, choices, segments];

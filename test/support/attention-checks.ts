@@ -4,7 +4,7 @@
  * is rounded before it makes the deltas, and results are rounded, each by half a unit of the format.
  */
 import type { Device } from "../../src/device/device.ts";
-import { bf16, f32, u32 } from "../../src/formats/dtype.ts";
+import { bf16, f32, i32, u32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import { attention, attentionBackward } from "../../src/kernels/index.ts";
 import type { AttentionSpec } from "../../src/kernels/attention/problem.ts";
@@ -18,7 +18,9 @@ import {
   expected,
   expectedGradients,
   inputsOf,
+  keyId,
   numbersOf,
+  queryId,
   smallest,
   withinMagnitudes,
 } from "./attention-reference.ts";
@@ -49,6 +51,7 @@ function specOf(one: AttentionCase) {
     ...(one.dropout !== undefined && { dropout: one.dropout }),
     ...(one.mask !== undefined && { mask: masks[one.mask].traced }),
     ...(one.scales === true && { scales: true }),
+    ...(one.segments === true && { segmentIds: { query: i32, keyValue: i32 } }),
   } satisfies AttentionSpec;
 }
 
@@ -65,6 +68,17 @@ const curved = {
 function requireKernel({ kernel }: AttentionCase, chosen: string): void {
   if (kernel !== undefined && chosen !== kernel)
     throw new Error(`the ${chosen} kernel, where the ${kernel} one was to be chosen`);
+}
+
+function segmentsOf({ segments, sizes: [b, s, t] }: AttentionCase) {
+  if (segments !== true) return {};
+  const ids = (length: number, idOf: (batch: number, index: number) => number) =>
+    fromNumbers(
+      i32,
+      [b, length],
+      Array.from({ length: b * length }, (_, at) => idOf(Math.floor(at / length), at % length)),
+    );
+  return { querySegmentIds: ids(s, queryId), keyValueSegmentIds: ids(t, keyId) };
 }
 
 function keyOf({ dropout }: AttentionCase) {
@@ -101,6 +115,7 @@ export async function checkForward(device: Device, one: AttentionCase): Promise<
     ...(sinks && { sinks: sinks.array }),
     ...arrivalCountsOf({ q, k, v }),
     ...keyOf(one),
+    ...segmentsOf(one),
   };
   const results = await device.run(op, arrays as never, { dimensions: sizes });
   const wanted = expected(one, given);
@@ -157,6 +172,7 @@ export async function checkGradients(device: Device, one: AttentionCase): Promis
       ...(given.bias && { bias: given.bias.array }),
       ...(given.sinks && { sinks: given.sinks.array }),
       ...keyOf(one),
+      ...segmentsOf(one),
     } as never,
     { dimensions: sizes },
   );

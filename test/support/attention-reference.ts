@@ -29,6 +29,8 @@ export interface AttentionCase {
   readonly bias?: readonly boolean[];
   /** Which columns rows see. */
   readonly mask?: MaskName;
+  /** Rows see columns of their own segment alone; some have none. */
+  readonly segments?: boolean;
   /** Part of the weights that is dropped, with the bits of a key of its own. */
   readonly dropout?: number;
   /** Scores fall with the distance, more in later heads. */
@@ -47,6 +49,16 @@ export interface AttentionCase {
 export const dropoutKey = [0x12345678, 0x9abcdef0] as const;
 
 type Given = ReturnType<typeof inputsOf>;
+
+/** Segments of 5 to 11 queries, other ones in each batch, and one that no key is of. */
+export function queryId(batch: number, row: number): number {
+  return row % 29 === 3 ? -7 : Math.floor(row / (5 + 3 * (batch % 3)));
+}
+
+/** The same of keys, which change over later, and come back. */
+export function keyId(batch: number, column: number): number {
+  return Math.floor(column / (7 + 2 * (batch % 3))) % 6;
+}
 
 /** Numbers between -1 and 1, this far apart: bf16 and wider formats hold them all exactly. */
 export function numbersOf(count: number, seed: number, parts = 64): readonly number[] {
@@ -168,6 +180,7 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
     if (column < row - left || column > row + right) return -Infinity;
     if (one.mask !== undefined && !masks[one.mask].sees({ batch, head, row, column }))
       return -Infinity;
+    if (one.segments === true && queryId(batch, row) !== keyId(batch, column)) return -Infinity;
     const own = startOf(q, batch, row, head);
     let score = scale * product(q.values, own, k.values, startOf(k, batch, column, shared), d);
     if (one.softCap !== undefined) {

@@ -3,7 +3,7 @@
  * of the layout algebra but the element map. It knows nothing of how the placement was found.
  */
 import type { AccessOp } from "../../src/ir/indexed.ts";
-import type { AnyOp, Op, Region, Value } from "../../src/ir/node.ts";
+import type { AnyOp, Op, OpOf, Region, Value } from "../../src/ir/node.ts";
 import { ruleOf } from "../../src/ir/ops.ts";
 import type { OpRules } from "../../src/ir/ops.ts";
 import { regionList, yieldedValues } from "../../src/ir/traverse.ts";
@@ -346,6 +346,11 @@ function beside(
   if (where?.type.kind === "tile") repeated(where, 0);
 }
 
+/** The rule of an op whose one operand lies as its result does. */
+function likeItsSource(op: OpOf<"unary" | "classify" | "assume" | "cast">, checker: Checker): void {
+  pointwise(op, [op.operands.source], checker);
+}
+
 const rules: OpRules<[Checker], void> = {
   constant: nothing,
   block_index: nothing,
@@ -356,30 +361,22 @@ const rules: OpRules<[Checker], void> = {
   iota: (op, checker) => {
     notOneNumber(op, checker);
   },
-  unary: (op, checker) => {
-    pointwise(op, [op.operands.source], checker);
-  },
-  classify: (op, checker) => {
-    pointwise(op, [op.operands.source], checker);
-  },
+  unary: likeItsSource,
+  classify: likeItsSource,
   binary: (op, checker) => {
     pointwise(op, [op.operands.left, op.operands.right], checker);
   },
   compare: (op, checker) => {
     pointwise(op, [op.operands.left, op.operands.right], checker);
   },
-  assume: (op, checker) => {
-    pointwise(op, [op.operands.source], checker);
-  },
+  assume: likeItsSource,
   fma: (op, checker) => {
     pointwise(op, [op.operands.a, op.operands.b, op.operands.c], checker);
   },
   select: (op, checker) => {
     pointwise(op, [op.operands.condition, op.operands.ifTrue, op.operands.ifFalse], checker);
   },
-  cast: (op, checker) => {
-    pointwise(op, [op.operands.source], checker);
-  },
+  cast: likeItsSource,
   // The law of the verifier holds where layouts are stated.
   inline_ptx: (op, checker) => {
     if (op.attributes.layouts === undefined) pointwise(op, op.operands.sources, checker);

@@ -61,6 +61,7 @@ type AttentionInputs<S extends AttentionSpec> = {
   (S extends { readonly sinks: GivenArray } ? { readonly sinks: TensorSpec<"f32"> } : Empty) &
   ScaleInputs<S> &
   KeyInput<S> &
+  SegmentInputs<S> &
   OffsetInputs<S>;
 
 /** What the numbers of FP8 operands are multiplied by, of what was told that there are scales. */
@@ -73,6 +74,16 @@ export type KeyInput<S extends Pick<AttentionSpec, "dropout">> = S extends {
   readonly dropout: number;
 }
   ? { readonly key: TensorSpec<"u32"> }
+  : Empty;
+
+/** The segments of queries and keys, of what was told of some. */
+export type SegmentInputs<S extends Pick<AttentionSpec, "segmentIds">> = S extends {
+  readonly segmentIds: object;
+}
+  ? {
+      readonly querySegmentIds: TensorSpec<"i32">;
+      readonly keyValueSegmentIds: TensorSpec<"i32">;
+    }
   : Empty;
 
 /** The offsets of sequences, of what was told of some. */
@@ -100,7 +111,7 @@ export function attention<const S extends AttentionOptions>(spec: S): Attention<
   requireFields("attention", spec, attentionFields, location);
   const problem = problemOf(spec, location, "forward");
   const { q, k, v, out, bias, sinks, key, qOffsets, kOffsets, logSumExp } = problem;
-  const { qScale, kScale, vScale } = problem;
+  const { qScale, kScale, vScale, querySegmentIds, keyValueSegmentIds } = problem;
   const { configuration } = spec;
   return libraryOperation(
     {
@@ -109,6 +120,7 @@ export function attention<const S extends AttentionOptions>(spec: S): Attention<
         ...{ q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
         ...(qScale && kScale && vScale && { qScale, kScale, vScale }),
         ...{ ...(key && { key }), ...(qOffsets && kOffsets && { qOffsets, kOffsets }) },
+        ...(querySegmentIds && keyValueSegmentIds && { querySegmentIds, keyValueSegmentIds }),
       },
       outputs: { out, ...(logSumExp && { logSumExp }) },
       plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
@@ -139,6 +151,7 @@ function planOf(
   const parameters = [
     ...(["q", "k", "v", "out", "bias", "sinks", "logSumExp"] as const),
     ...(["qScale", "kScale", "vScale", "key", "qOffsets", "kOffsets"] as const),
+    ...(["querySegmentIds", "keyValueSegmentIds"] as const),
   ];
   const shape = tileShape(configuration);
   const lists = visitLists(form, shape, "rows");

@@ -4,7 +4,7 @@ import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlainGradients } from "./configuration.ts";
-import { attentionArrays, offsetArrays, paddedHead } from "./dimensions.ts";
+import { attentionArrays, offsetArrays, paddedHead, segmentArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { columnBlocks, columnsOfBlock, inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
@@ -18,7 +18,7 @@ import {
   throughScore,
   throughScores,
 } from "./scores.ts";
-import type { ScoreRules, ScoreTile } from "./scores.ts";
+import type { ScoreRules, ScoreTile, SegmentRefs } from "./scores.ts";
 import { factorOf, scoreProducts, turned } from "./score-products.ts";
 import type { Factor } from "./score-products.ts";
 import { headByHead, headOf, stretch } from "./block-mask.ts";
@@ -71,6 +71,7 @@ export function gradientArrays(form: AttentionForm, results: readonly ("q" | "k"
         ...(key && { key }),
       },
       ...offsetArrays(dimensions),
+      ...segmentArrays(form.problem, dimensions),
     },
     outputs: Object.fromEntries(results.map((name) => [`d${name}`, specs[name]] as const)),
   };
@@ -208,9 +209,11 @@ export function rulesOf(
   argument: unknown,
   t: Index,
 ): ScoreRules {
-  const bias = problem.bias === undefined ? undefined : (argument as { bias: Ref }).bias;
-  const key = problem.key === undefined ? undefined : (argument as { key: Ref<"u32"> }).key;
-  return { problem, sizes, location, bias, key, t };
+  const named = argument as SegmentRefs & { readonly bias: Ref; readonly key: Ref<"u32"> };
+  const bias = problem.bias && named.bias;
+  const key = problem.key && named.key;
+  const segments = problem.querySegmentIds && named;
+  return { problem, sizes, location, bias, segments, key, t };
 }
 
 /** dk and dv: a block takes columns of one head of k and v, over the rows of its heads of q that see them. */

@@ -38,7 +38,7 @@ import type { KernelDefinition } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { rulesOf } from "./backward-kernels.ts";
 import { consumerRows } from "./configuration.ts";
-import { attentionArrays, offsetArrays } from "./dimensions.ts";
+import { attentionArrays, offsetArrays, segmentArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { consume } from "./gradient-consumers.ts";
 import { gradientColumns, gradientConsumers, gradientDivision } from "./gradient-partition.ts";
@@ -92,6 +92,7 @@ export function warpSpecializedGradients(
       inputs: {
         ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions) },
         ...{ ...(bias && { bias }), ...(key && { key }), ...offsetArrays(dimensions) },
+        ...segmentArrays(problem, dimensions),
         ...(lists.visits && { visits: lists.visits.spec }),
         ...(lists.ranks && { ranks: lists.ranks.spec }),
       },

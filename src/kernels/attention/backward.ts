@@ -23,7 +23,7 @@ import type { Target } from "../../targets/target.ts";
 import { refused, requireFields } from "../support/arguments.ts";
 import type { FormatOf, GivenArray } from "../support/arguments.ts";
 import { sizesOf } from "./attention.ts";
-import type { KeyInput, OffsetInputs } from "./attention.ts";
+import type { KeyInput, OffsetInputs, SegmentInputs } from "./attention.ts";
 import { biasGradient } from "./bias-gradient.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
 import { gradientTiles, warpSpecializedGradients } from "./backward-warp-specialized.ts";
@@ -60,6 +60,7 @@ export interface AttentionBackwardSpec extends Pick<
   | "dropout"
   | "scale"
   | "offsets"
+  | "segmentIds"
 > {
   /** By how much the result of `score` changes with the score that it is given. */
   readonly slope?: AttentionSpec["score"];
@@ -81,6 +82,7 @@ type Inputs<S extends AttentionBackwardSpec> = {
 } & (S extends { readonly bias: TensorSpec } ? { readonly bias: S["bias"] } : Empty) &
   (S extends { readonly sinks: GivenArray } ? { readonly sinks: TensorSpec<"f32"> } : Empty) &
   KeyInput<S> &
+  SegmentInputs<S> &
   OffsetInputs<S>;
 
 /** The operation that `attentionBackward` makes. */
@@ -99,10 +101,10 @@ export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwar
 >;
 
 const { q, k, v, causal, window, bias, mask, softCap, scale, dropout } = attentionFields;
-const { score, sinks, offsets, configuration } = attentionFields;
+const { score, sinks, offsets, segmentIds, configuration } = attentionFields;
 const fields = {
   ...{ q, k, v, causal, window, bias, mask, softCap, scale, dropout },
-  ...{ score, sinks, offsets, configuration },
+  ...{ score, sinks, offsets, segmentIds, configuration },
   slope: "function",
   dBias: "flag",
   deterministic: "flag",
@@ -118,7 +120,7 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
   requireBias(spec, location);
   const { slope } = spec;
   const problem = { ...problemOf({ ...spec, logSumExp: true }, location), slope };
-  const { out, logSumExp, qOffsets, kOffsets } = problem;
+  const { out, logSumExp, qOffsets, kOffsets, querySegmentIds, keyValueSegmentIds } = problem;
   const gradientOf = (name: "q" | "k" | "v") => tensor(problem[name].dtype, problem[name].shape);
   return libraryOperation(
     {
@@ -130,6 +132,7 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
         ...(problem.sinks && { sinks: problem.sinks }),
         ...(problem.key && { key: problem.key }),
         ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
+        ...(querySegmentIds && keyValueSegmentIds && { querySegmentIds, keyValueSegmentIds }),
       },
       outputs: {
         ...{ dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
@@ -210,9 +213,11 @@ function launchSizes({ b, s, t, h, kv, ends }: AttentionForm["sizes"]) {
 
 /** The inputs of the kernels of gradients that some have. */
 function optionalArrays(problem: AttentionProblem): readonly string[] {
-  return (["bias", "key", "qOffsets", "kOffsets"] as const).filter(
-    (name) => problem[name] !== undefined,
-  );
+  const names = [
+    ...(["bias", "key", "qOffsets", "kOffsets"] as const),
+    ...(["querySegmentIds", "keyValueSegmentIds"] as const),
+  ];
+  return names.filter((name) => problem[name] !== undefined);
 }
 
 /** One kernel for all three gradients, which adds up dq in memory; one before and one after it. */

@@ -57,8 +57,8 @@ export function chooseAttention(
       stages: 2,
     };
   // A bias, a mask, a score of one's own or dropout takes registers that three consumers, or wide heads over more columns, do not have.
-  const { bias, mask, score, dropout, softCap } = problem;
-  const isPlain = [bias, mask, score, dropout].every((each) => each === undefined);
+  const { bias, mask, score, dropout, softCap, querySegmentIds } = problem;
+  const isPlain = [bias, mask, score, dropout, querySegmentIds].every((each) => each === undefined);
   if (isPlain && sizes.s > 2 * consumerRows) {
     if (largest <= 64) return { kernel: "warp-specialized", consumers: 3, columns: 128, stages: 2 };
     if (isNarrow(problem) && largest <= 128 && softCap === undefined)

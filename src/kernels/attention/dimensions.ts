@@ -6,7 +6,7 @@ import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
 import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
 import type { AttentionProblem } from "./problem.ts";
-import type { AttentionSizes } from "./scores.ts";
+import type { AttentionSizes, SegmentRefs } from "./scores.ts";
 
 /** What a kernel is made for. */
 export interface AttentionForm {
@@ -49,12 +49,25 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
       ...(vScale && { vScale: tensor(vScale.dtype, [kv]) }),
       ...(key !== undefined && { key }),
       ...offsetArrays(dimensions),
+      ...segmentArrays(problem, dimensions),
     },
     outputs: {
       out: tensor(out.dtype, [b, s, h, e]),
       ...(logSumExp !== undefined && { logSumExp: tensor(logSumExp.dtype, [b, h, s]) }),
     },
     dimensions,
+  };
+}
+
+/** The segments of queries and keys, of kernels that have some. */
+export function segmentArrays(
+  { querySegmentIds }: AttentionProblem,
+  { b, s, t }: { readonly [N in "b" | "s" | "t"]: Dimension },
+): { readonly [name: string]: TensorSpec } {
+  if (querySegmentIds === undefined) return {};
+  return {
+    querySegmentIds: tensor(dtypes.i32, [b, s]),
+    keyValueSegmentIds: tensor(dtypes.i32, [b, t]),
   };
 }
 
@@ -82,9 +95,10 @@ export function optionalRefs(
   readonly sinks: Ref<"f32"> | undefined;
   readonly key: Ref<"u32"> | undefined;
   readonly logSumExp: Ref<"f32"> | undefined;
+  readonly segments: SegmentRefs | undefined;
   readonly scales: { readonly [N in "q" | "k" | "v"]: Ref<"f32"> } | undefined;
 } {
-  const named = argument as { readonly [name: string]: Ref };
+  const named = argument as SegmentRefs & { readonly [name: string]: Ref };
   const refOf = (name: "bias" | "sinks" | "key" | "logSumExp") =>
     problem[name] === undefined ? undefined : named[name];
   return {
@@ -92,6 +106,7 @@ export function optionalRefs(
     sinks: refOf("sinks") as Ref<"f32"> | undefined,
     key: refOf("key") as Ref<"u32"> | undefined,
     logSumExp: refOf("logSumExp") as Ref<"f32"> | undefined,
+    segments: problem.querySegmentIds && named,
     scales: problem.qScale && scaleRefs(argument),
   };
 }

@@ -45,10 +45,10 @@ export function plainAttention(
       const { q, k, v, out } = argument as unknown as {
         readonly [N in "q" | "k" | "v" | "out"]: Ref<"bf16">;
       };
-      const { bias, sinks, key, logSumExp, scales } = optionalRefs(form, argument);
+      const { sinks, logSumExp, scales, ...changes } = optionalRefs(form, argument);
       const { sequence, top } = rowsOfBlock(argument, dimensions, { batch, block }, rows);
       const { memory } = sequence;
-      const rules: ScoreRules = { problem, sizes, t: sequence.columns.count, bias, key, location };
+      const rules: ScoreRules = { problem, sizes, t: sequence.columns.count, ...changes, location };
       const kvHead = head.div(sizes.h / sizes.kv);
       const visits =
         lists?.read(argument, { batch, head, block }) ??

@@ -69,6 +69,14 @@ export interface AttentionSpec {
   readonly dropout?: number;
   /** Where sequences begin that lie one behind the other along s and t, which then have one batch: [sequences + 1] of i32 each. */
   readonly offsets?: { readonly q: GivenArray<"i32">; readonly k: GivenArray<"i32"> };
+  /**
+   * The segment of each query, [b, s], and of each key and value, [b, t], of i32: rows see columns of their own segment alone. They are
+   * inputs `querySegmentIds` and `keyValueSegmentIds`.
+   */
+  readonly segmentIds?: {
+    readonly query: GivenArray<"i32">;
+    readonly keyValue: GivenArray<"i32">;
+  };
   /** Whether the logarithm of the sum of the exponentials of each row is a result, too: [b, h, s] of f32. */
   readonly logSumExp?: boolean;
 }
@@ -81,6 +89,8 @@ export interface AttentionProblem {
   readonly logSumExp: TensorSpec | undefined;
   readonly bias: TensorSpec | undefined;
   readonly sinks: TensorSpec | undefined;
+  readonly querySegmentIds: TensorSpec | undefined;
+  readonly keyValueSegmentIds: TensorSpec | undefined;
   /** What the numbers of a head are multiplied by. */
   readonly qScale: TensorSpec | undefined;
   readonly kScale: TensorSpec | undefined;
@@ -128,6 +138,7 @@ export const attentionFields = {
   scales: "flag",
   dropout: "number",
   offsets: "named",
+  segmentIds: "named",
   logSumExp: "flag",
   configuration: "settings",
 } as const;
@@ -164,6 +175,7 @@ export function problemOf(
   return {
     ...{ q, k, v, sizes, qOffsets, kOffsets },
     ...arrivalCountsOf(spec, q, sizes, location),
+    ...segmentsOf(spec, sizes, location),
     out: tensor(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
     logSumExp:
       spec.logSumExp === true ? tensor(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
@@ -276,6 +288,54 @@ function offsetsOf(
     "[sequences + 1] of i32 for q and for k",
     [q, k].map((each) => `${shapeText(each?.shape ?? [])} of ${each?.dtype.name}`).join(" and "),
   );
+}
+
+/** The arrays of segments; sequences with offsets are segments already. */
+function segmentsOf(
+  { segmentIds, offsets }: AttentionSpec,
+  { b, s, t }: AttentionProblem["sizes"],
+  location: Location,
+): Pick<AttentionProblem, "querySegmentIds" | "keyValueSegmentIds"> {
+  if (segmentIds === undefined)
+    return { querySegmentIds: undefined, keyValueSegmentIds: undefined };
+  requireKnownOptions(
+    "segmentIds of attention",
+    segmentIds,
+    ["query", "keyValue"],
+    "TW1033",
+    location,
+  );
+  if (offsets !== undefined)
+    throw refused(
+      "TW9902",
+      "attention has no segments within sequences that have offsets",
+      "segmentIds or offsets",
+      "both",
+      location,
+    );
+  const idsOf = (name: "query" | "keyValue", length: Size): TensorSpec => {
+    const spec = givenArray(
+      `segmentIds.${name}`,
+      "attention",
+      segmentIds[name],
+      [b, length],
+      location,
+    );
+    const fits =
+      spec.shape.length === 2 &&
+      sameSize(axis(spec, 0), b) &&
+      sameSize(axis(spec, 1), length) &&
+      spec.strides === undefined;
+    if (fits && spec.dtype === dtypes.i32) return spec;
+    throw refused(
+      "TW9902",
+      "the segments of attention are a number for each query, and for each key",
+      `${name} of ${shapeText([b, length])} of i32, by rows`,
+      `${shapeText(spec.shape)} of ${spec.dtype.name}`,
+      location,
+    );
+  };
+  return { querySegmentIds: idsOf("query", s), keyValueSegmentIds: idsOf("keyValue", t) };
 }
 
 /** The arrays of scales, which belong to FP8. */

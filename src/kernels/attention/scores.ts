@@ -56,12 +56,19 @@ export interface Exponents {
   readonly scale: number | Scalar<"f32">;
 }
 
+/** The segments of queries and keys. */
+export interface SegmentRefs {
+  readonly querySegmentIds: Ref<"i32">;
+  readonly keyValueSegmentIds: Ref<"i32">;
+}
+
 export interface ScoreRules {
   readonly problem: AttentionProblem;
   readonly sizes: AttentionSizes;
   /** Columns there are. */
   readonly t: Index;
   readonly bias: Ref | undefined;
+  readonly segments: SegmentRefs | undefined;
   /** What products are multiplied by beside the scale: more than 0. */
   readonly factor?: Scalar<"f32"> | undefined;
   /** What dropout draws from. */
@@ -150,7 +157,7 @@ export function finishScores(rules: ScoreRules, products: Tile<"f32">, tile: Sco
   const scores = isPlain ? products : changedScores(rules, products.mul(times(scale)), tile);
   const seen = windowed(rules, scores, tile);
   return {
-    scores: masked(rules, seen, tile),
+    scores: segmented(rules, masked(rules, seen, tile), tile),
     scale: isPlain ? times(Math.LOG2E * scale) : Math.LOG2E,
   };
 }
@@ -164,6 +171,19 @@ function masked(
   if (mask === undefined) return scores;
   const asked = () => choose(askedMask(mask, placeOf(tile), tile, location), scores, tile);
   return tile.isMasked === undefined ? asked() : when(tile.isMasked(), asked, () => scores);
+}
+
+/** Compares the segments of rows and columns. */
+function segmented({ segments }: ScoreRules, scores: Tile<"f32">, tile: ScoreTile): Tile<"f32"> {
+  if (segments === undefined) return scores;
+  const { querySegmentIds, keyValueSegmentIds } = segments;
+  const { batch, top, left, rows, columns } = tile;
+  // Windows, of which nothing is read outside, as of the bias.
+  const idsOf = (ids: Ref<"i32">, first: Index, count: number): Tile<"i32"> =>
+    ids.at(slice(batch, 1), slice(first, count)).load();
+  const own = idsOf(querySegmentIds, top, rows).reshape([rows, 1]);
+  const theirs = idsOf(keyValueSegmentIds, left, columns).reshape([1, columns]);
+  return choose(own.eq(theirs), scores, tile);
 }
 
 function changedScores(rules: ScoreRules, scores: Tile<"f32">, tile: ScoreTile): Tile<"f32"> {

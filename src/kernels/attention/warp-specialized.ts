@@ -194,12 +194,12 @@ export function warpSpecializedAttention(
     (argument) => {
       followPrevious();
       const { worker } = argument as unknown as { readonly worker: Index };
-      const { bias, key, ...optional } = optionalRefs(form, argument);
+      const { bias, key, segments, ...optional } = optionalRefs(form, argument);
       const zero = constant(dtypes.i32, 0);
       const rules: ScoreRules = {
         ...{ problem, sizes, location },
         t: zero.add(dimensions.t),
-        ...{ bias, key },
+        ...{ bias, key, segments },
       };
       const order = tileOrder(form, configuration, argument, lists, worker);
       const refs = argument as unknown as Refs;
