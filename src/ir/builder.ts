@@ -78,6 +78,26 @@ export class Builder {
     return reaches(makers.get(value));
   }
 
+  /** The op that made a value in one of the open regions; nothing for their parameters. */
+  madeBy(value: Value): AnyOp | undefined {
+    for (let depth = this.#open.length - 1; depth >= 0; depth -= 1) {
+      const made = this.#open[depth]?.ops.findLast(({ results }) => results.includes(value));
+      if (made !== undefined) return made;
+    }
+    return undefined;
+  }
+
+  /** What `make` adds, apart from the innermost region: to be appended elsewhere. */
+  aside<T>(make: () => T): { readonly made: T; readonly ops: readonly AnyOp[] } {
+    const ops: AnyOp[] = [];
+    this.#open.push({ parameters: nothing, ops });
+    try {
+      return { made: make(), ops };
+    } finally {
+      this.#open.pop();
+    }
+  }
+
   value<T extends Type>(type: T): Value<T> {
     return Object.freeze({ id: this.#nextId++, type });
   }

@@ -48,7 +48,7 @@ export function withBuffer<D extends DTypeName, R extends DTypeName>(
       location,
       expected: "a place outside of code for single warps",
       found: "one within it",
-      notes: [{ message: "the warps split up here", location: trace.warps }],
+      notes: [{ message: "the warps split up here", location: trace.warps.location }],
       remedy:
         "move it out of the warp code, or store and load through a part of shared memory for each warp",
     });

@@ -6,7 +6,7 @@
  *   const sign = when(total.lt(0), () => constant(f32, -1), () => constant(f32, 1));
  */
 import { bool, i32 } from "../formats/dtype.ts";
-import type { Region, Value } from "../ir/node.ts";
+import type { AnyOp, Region, Value } from "../ir/node.ts";
 import { scalarType } from "../ir/types.ts";
 import type { Type } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -281,7 +281,9 @@ export function when(
   const trace = activeTrace("when", location);
   const operands = { condition: conditionValue("the condition of when", condition, location) };
   const choice = {};
-  const first = branch(trace, "the first branch of when", then, undefined, location, choice);
+  const first = trace.ofWarp(operands.condition, () =>
+    branch(trace, "the first branch of when", then, undefined, location, choice),
+  );
   if (otherwise === undefined && first.result.leaves.length > 0) {
     throw new TilewrightError({
       code: "TW1013",
@@ -311,14 +313,14 @@ export function switchCase(index: Index, cases: readonly (() => unknown)[]): unk
   let first: FlatTree | undefined;
   const choice = {};
   const branches = cases.map((body: () => unknown, position) => {
-    const { region, result } = branch(
-      trace,
-      `case ${position} of switchCase`,
-      body,
-      first,
-      location,
-      choice,
-    );
+    const label = `case ${position} of switchCase`;
+    const own = (): ReturnType<typeof branch> =>
+      branch(trace, label, body, first, location, choice);
+    const { warps: code } = trace;
+    // The last case is that of all indices behind it, too.
+    const known = cases.length < trace.context.warps ? cases.length - 1 : cases.length;
+    const isOfOne = code !== undefined && operands.index === code.index.value && position < known;
+    const { region, result } = isOfOne ? trace.ofOneWarp(code, own) : own();
     first ??= result;
     return region;
   });
@@ -398,19 +400,30 @@ export function warps(body: (warp: Scalar<"i32">) => void): void {
   const location = captureLocation();
   const trace = activeTrace("warps", location);
   const label = "the body of warps";
-  const own = ([index]: readonly Value[]): readonly Value[] => {
-    if (index === undefined) throw new Error("warps have no index");
-    const around = trace.warps;
-    trace.warps = location;
+  const around: AnyOp[] = [];
+  const own = ([value]: readonly Value[]): readonly Value[] => {
+    if (value === undefined) throw new Error("warps have no index");
+    const outer = trace.warps;
+    const index = originOf(value, location);
+    trace.warps = { location, index, around, alone: false };
     try {
-      callBody(label, location, body, new Scalar<"i32">(originOf(index, location)));
+      callBody(label, location, body, new Scalar<"i32">(index));
     } finally {
-      trace.warps = around;
+      trace.warps = outer;
     }
     return [];
   };
   const region = trace.region(label, [scalarType(i32)], location, own, { apart: true });
-  trace.add("warps", {}, {}, { body: region }, location);
+  const addWarps = (): readonly Value[] => trace.add("warps", {}, {}, { body: region }, location);
+  if (around.length === 0) {
+    addWarps();
+    return;
+  }
+  const scope = trace.region("the scope of warps", [], location, () => {
+    trace.append(around);
+    return addWarps();
+  });
+  trace.add("scoped", {}, {}, { body: scope }, location);
 }
 
 /** Code that only some program threads run; `name` is what messages call them. */

@@ -64,6 +64,18 @@ export interface TracedSpec extends InferContext {
   readonly target: Target;
 }
 
+/** Code that each warp of a thread runs on its own. */
+export interface WarpCode {
+  /** Where the warps split up. */
+  readonly location: Location;
+  /** Which of them runs the code. */
+  readonly index: Origin;
+  /** Whether it is a branch that one warp takes. */
+  readonly alone: boolean;
+  /** What must be allocated around the code. */
+  readonly around: AnyOp[];
+}
+
 export class Trace {
   readonly kernelName: string;
   readonly spec: TracedSpec;
@@ -75,8 +87,8 @@ export class Trace {
   runners: number;
   /** Whether the body has asked for the target: the kernel is another for each then. */
   asksTarget = false;
-  /** Where the warps split up whose code is being traced. */
-  warps: Location | undefined = undefined;
+  /** The warps whose code is being traced, each on its own. */
+  warps: WarpCode | undefined = undefined;
   readonly #builder: Builder;
   readonly #grid: GridAxis[];
   readonly #dimensions: Dimension[];
@@ -213,6 +225,46 @@ export class Trace {
   /** The open regions, the kernel's body first. */
   get path(): readonly Scope[] {
     return [...this.#scopes];
+  }
+
+  /** Traces a branch that is taken where the condition holds: by one warp where it says so, `warp.eq(1)` alone or with other conditions. */
+  ofWarp<T>(condition: Value, branch: () => T): T {
+    const { warps } = this;
+    return warps !== undefined && this.#isOneWarp(condition, warps.index.value)
+      ? this.ofOneWarp(warps, branch)
+      : branch();
+  }
+
+  /** Traces a branch that one warp takes. */
+  ofOneWarp<T>(warps: WarpCode, branch: () => T): T {
+    this.warps = { ...warps, alone: true };
+    try {
+      return branch();
+    } finally {
+      this.warps = warps;
+    }
+  }
+
+  #isOneWarp(condition: Value, index: Value): boolean {
+    const op = this.#builder.madeBy(condition);
+    if (op?.kind === "binary" && op.attributes.fn === "and")
+      return [op.operands.left, op.operands.right].some((each) => this.#isOneWarp(each, index));
+    if (op?.kind !== "compare" || op.attributes.predicate !== "eq") return false;
+    const { left, right } = op.operands;
+    const other = left === index ? right : right === index ? left : undefined;
+    return other !== undefined && this.#builder.madeBy(other)?.kind === "constant";
+  }
+
+  /** Allocates what `make` allocates around the warps whose code is being traced. */
+  aroundWarps<T>({ around }: WarpCode, make: () => T): T {
+    const { made, ops } = this.#builder.aside(make);
+    around.push(...ops);
+    return made;
+  }
+
+  /** Appends ops that were made before. */
+  append(ops: readonly AnyOp[]): void {
+    for (const op of ops) this.#builder.append(op);
   }
 
   /** How many ops the innermost region has so far. */

@@ -3,6 +3,7 @@ import {
   all,
   assert,
   barrier,
+  block,
   constant,
   copyAsync,
   delay,
@@ -13,6 +14,7 @@ import {
   kernel,
   loop,
   open,
+  pipeline,
   scoped,
   semaphore,
   slice,
@@ -21,6 +23,7 @@ import {
   warps,
   when,
   whileLoop,
+  zeros,
 } from "tilewright";
 import type { Scalar } from "tilewright";
 import type { KernelDefinition } from "../../src/lang/index.ts";
@@ -376,10 +379,116 @@ const ownCounters: Feature = {
   ],
 };
 
+/** Two roles of a thread's warps, each with a pipeline that it opens in every turn. */
+const roles = () =>
+  kernel(
+    {
+      name: "warp_roles",
+      threads: ["work", "rest"],
+      inputs: { x: tensor(f32, [2, 12, 32]) },
+      outputs: { out: tensor(f32, [2, 12, 32]), sums: tensor(f32, [2, 32]) },
+    },
+    ({ x, out, sums, work, rest }) => {
+      work(() => {
+        warps((warp) => {
+          loop(2, (turn) => {
+            when(warp.eq(3), () => {
+              pipeline(
+                {
+                  grid: { k: 3 },
+                  inputs: { tile: ({ k }) => x.at(turn, block(k, 4)) },
+                  outputs: { result: ({ k }) => out.at(turn, block(k, 4)) },
+                },
+                ({ k, tile, result }) => result.store(tile.load().add(k.cast(f32))),
+              );
+            });
+            when(warp.eq(1), () => {
+              const sum = pipeline(
+                {
+                  grid: { k: 12 },
+                  inputs: { row: ({ k }) => x.at(turn, k) },
+                  depth: 5,
+                  carry: zeros(f32, [32]),
+                },
+                ({ row }, before) => before.add(row.load()),
+              );
+              sums.at(turn).store(sum);
+            });
+          });
+        });
+      });
+      rest(() => undefined);
+    },
+  );
+
+const roleNumbers = Array.from({ length: 2 * 12 * 32 }, (_, place) => (place % 29) - 9);
+
+const warpPipelines: Feature = {
+  name: "Pipelines of single warps",
+  written: ["switchCase(warp, [", "pipeline("],
+  page: "pipelines.md#pipelines-of-single-warps",
+  cases: () => [
+    {
+      name: "two roles, again and again",
+      kernel: roles,
+      inputs: { x: fromNumbers(f32, [2, 12, 32], roleNumbers) },
+      expected: {
+        out: roleNumbers.map((value, place) => value + (Math.floor(place / 128) % 3)),
+        sums: Array.from({ length: 64 }, (_, place) => {
+          const rows = Array.from({ length: 12 }, (__, row) => 384 * (place >> 5) + 32 * row);
+          return rows.reduce((sum, row) => sum + (roleNumbers[row + (place & 31)] ?? 0), 0);
+        }),
+      },
+      targets: everyTarget,
+    },
+    {
+      name: "every warp its own",
+      kernel: () =>
+        kernel(
+          {
+            name: "own_pipelines",
+            warps: 2,
+            inputs: { x: tensor(f32, [2, 12, 32]) },
+            outputs: { out: tensor(f32, [2, 12, 32]) },
+          },
+          ({ x, out }) => {
+            warps((warp) => {
+              pipeline(
+                {
+                  grid: { k: 6 },
+                  inputs: { tile: ({ k }) => x.at(warp, block(k, 2)) },
+                  outputs: { result: ({ k }) => out.at(warp, block(k, 2)) },
+                },
+                ({ tile, result }) => result.store(tile.load().mul(3)),
+              );
+            });
+          },
+        ),
+      inputs: { x: fromNumbers(f32, [2, 12, 32], roleNumbers) },
+      expected: { out: roleNumbers.map((value) => value * 3) },
+    },
+  ],
+  refused: [
+    {
+      code: "TW1106",
+      by: () =>
+        kernel(
+          { name: "of_several", threads: ["a", "b"], inputs: { x: tensor(f32, [8, 32]) } },
+          ({ x }) => {
+            warps(() => {
+              pipeline({ grid: { k: 8 }, inputs: { row: ({ k }) => x.at(k) } }, () => undefined);
+            });
+          },
+        ),
+    },
+  ],
+};
+
 export const synchronisationFeatures: readonly Feature[] = [
   test,
   arrays,
   reading,
   scopes,
   ownCounters,
+  warpPipelines,
 ];

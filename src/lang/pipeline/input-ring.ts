@@ -15,7 +15,6 @@ import { i32 } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import { atLocation } from "../../support/location.ts";
 import { barrier, smem } from "../arguments.ts";
-import type { ScopedSpec } from "../arguments.ts";
 import { copyAsync } from "../async.ts";
 import type { CopyOptions } from "../async.ts";
 import { loop, when } from "../control.ts";
@@ -32,6 +31,7 @@ import { arriveAt, numberHere, partHere, partOfSlot, partOfWindow } from "./mult
 import type { Peers, Sharers } from "../multicast.ts";
 import type { Part } from "./multicast.ts";
 import type { Axes } from "./step-grid.ts";
+import type { PipelineScratch } from "./warp-scratch.ts";
 
 export interface InputPlan extends BlockPlan {
   readonly fill: "zero" | "nan";
@@ -182,9 +182,30 @@ export class Feed {
     });
   }
 
+  /**
+   * After the last use, where another run may follow with the same barriers: each of them comes to an even number of phases, so that
+   * that run begins as this one did. `position` is behind the last slot that was used.
+   */
+  rewind({ slot, phase }: RingPosition): void {
+    for (let each = 0; each < this.plan.depth; each += 1) {
+      const isOdd = slot.gt(each).select(phase.xor(1), phase).ne(0);
+      when(isOdd, () => {
+        const barrier = this.#full.at(each);
+        for (const _ of this.plan.inputs) barrier.arrive();
+        barrier.wait({ parity: 1 });
+      });
+    }
+  }
+
   /** Gives a slot back. */
   release({ slot }: RingPosition): void {
     if (this.#empty !== undefined) this.#arrive(slot);
+  }
+
+  /** The position behind the last slot that steps have used. */
+  after({ position }: Using): RingPosition {
+    // Where windows move sometimes, steps stay at the slot that they use.
+    return this.plan.pace === "sometimes" ? this.#ring.next(position) : position;
   }
 
   next(position: RingPosition): RingPosition {
@@ -296,10 +317,7 @@ function feedNames({ inputs }: FeedPlan): { readonly full: string; readonly empt
 }
 
 /** The shared memory and barriers of a feed. */
-export function feedScratch(
-  plan: FeedPlan,
-  location: Location,
-): { readonly [name: string]: ScopedSpec } {
+export function feedScratch(plan: FeedPlan, location: Location): PipelineScratch {
   const { inputs, depth, copiers, peers, users } = plan;
   const names = feedNames(plan);
   const parts = copiers.count * (peers?.count ?? 1);
@@ -312,7 +330,7 @@ export function feedScratch(
     atLocation(line, () => smem(dtype, [depth, ...shape])),
   ]);
   return atLocation(location, () => ({
-    ...(Object.fromEntries(buffers) as { readonly [name: string]: ScopedSpec }),
+    ...(Object.fromEntries(buffers) as PipelineScratch),
     [names.full]: barrier({ count: depth, arrivals }),
     ...(users > 0 && {
       [names.empty]: barrier({ count: depth, arrivals: users * (peers?.count ?? 1) }),

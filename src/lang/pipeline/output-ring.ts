@@ -14,7 +14,6 @@ import { i32 } from "../../formats/dtype.ts";
 import { atLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { smem } from "../arguments.ts";
-import type { ScopedSpec } from "../arguments.ts";
 import { commitGroup, commitShared, copyAsync, waitGroup } from "../async.ts";
 import { when } from "../control.ts";
 import { constant } from "../create.ts";
@@ -27,6 +26,7 @@ import { nextSlot } from "./ring.ts";
 import { partHere, partOfSlot, partOfWindow } from "./multicast.ts";
 import type { Sharers } from "../multicast.ts";
 import type { Axes } from "./step-grid.ts";
+import type { PipelineScratch } from "./warp-scratch.ts";
 
 export interface OutputPlan extends BlockPlan {
   readonly depth: number;
@@ -191,9 +191,7 @@ function moves({ pace }: OutputPlan): boolean {
 }
 
 /** The shared memory of the outputs. */
-export function drainScratch({ outputs, writers }: DrainPlan): {
-  readonly [name: string]: ScopedSpec;
-} {
+export function drainScratch({ outputs, writers }: DrainPlan): PipelineScratch {
   return Object.fromEntries(
     outputs.map(({ name, dtype, shape, depth, location }) => [
       name,

@@ -14,7 +14,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { atLocation, atOwnLines, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
-import { loop, scoped } from "../control.ts";
+import { loop } from "../control.ts";
 import type { Scalar } from "../elementwise.ts";
 import type { Empty } from "../spec.ts";
 import { clusterSync, threadIndex } from "../sync.ts";
@@ -27,7 +27,7 @@ import type { Settled } from "./carries.ts";
 import { Drain, drainScratch } from "./output-ring.ts";
 import type { DrainPlan } from "./output-ring.ts";
 import { Feed, feedScratch } from "./input-ring.ts";
-import type { Copying } from "./input-ring.ts";
+import type { Copying, FeedPlan } from "./input-ring.ts";
 import { entriesOf, planFeeds, planOutputs, readOnlyWait, requireNames } from "./options.ts";
 import type { BlocksOf, FeedDefaults, Formats, InputsOf, OutputsOf } from "./options.ts";
 import { alone } from "../multicast.ts";
@@ -36,6 +36,7 @@ import { workStep } from "./pipeline-step.ts";
 import type { Named, StepState, StepWork } from "./pipeline-step.ts";
 import { Steps } from "./step-grid.ts";
 import type { Axes, AxesOf, Odometer, StepGrid } from "./step-grid.ts";
+import { withScratch } from "./warp-scratch.ts";
 
 /** Options of `pipeline`: the grid of steps, the inputs and the outputs. */
 export interface PipelineOptions<G, I extends Formats, O extends Formats> {
@@ -134,6 +135,7 @@ function pipelined(
     usualDelay: hasAccumulator(carry) ? 1 : 0,
   };
   const feedPlans = planFeeds(inputs, defaults, options.prefetch, surroundings);
+  if (trace.warps !== undefined) requireOwnBlocks(feedPlans, location);
   const drainPlan: DrainPlan = {
     outputs: planOutputs(outputs, threads, surroundings),
     sharers: threads,
@@ -161,12 +163,35 @@ function pipelined(
       location,
       carries: carry !== undefined,
     }).all(carry);
-  return scoped(scratch, run as (objects: unknown) => Tree);
+  return withScratch(trace, scratch, run);
+}
+
+/** Warps do not wait for those of other blocks. */
+function requireOwnBlocks(feeds: readonly FeedPlan[], location: Location): void {
+  const shared = feeds.find(({ peers }) => peers !== undefined);
+  if (shared === undefined) return;
+  throw new TilewrightError({
+    code: "TW1106",
+    message: "a pipeline of single warps has a multicast",
+    location,
+    expected: "inputs that each block copies for itself",
+    found: `multicast of ${shared.inputs.map(({ name }) => name).join(" and ")}`,
+    remedy: "leave multicast out, or open the pipeline outside of warps",
+  });
 }
 
 /** The program threads that run a pipeline together. */
 function threadsHere(trace: Trace, location: Location): Sharers {
   if (trace.runners === 1) return alone;
+  if (trace.warps !== undefined)
+    throw new TilewrightError({
+      code: "TW1106",
+      message: "a pipeline stands in code of the warps of several threads",
+      location,
+      expected: "warps of one thread",
+      found: `those of ${trace.runners}`,
+      remedy: "put warps into the code of one thread",
+    });
   if (trace.thread === undefined) return { count: trace.runners, part: threadIndex };
   throw new TilewrightError({
     code: "TW1106",
@@ -224,6 +249,13 @@ class Run {
     }
     drain.finish(end.draining, nowhere, () => steps.total.gt(0));
     drain.settle();
+    if (this.#work.trace.warps !== undefined) {
+      this.#moving.forEach((feed, position) => {
+        const using = end.using[position];
+        if (using !== undefined) feed.rewind(feed.after(using));
+      });
+      for (const { feed, state } of still) feed.rewind(feed.next(state.position));
+    }
     const feeds = [...this.#moving, ...this.#still];
     if (feeds.some(({ plan }) => plan.peers !== undefined)) clusterSync();
     return carry === undefined ? undefined : settled;

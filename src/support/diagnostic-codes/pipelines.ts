@@ -47,7 +47,7 @@ export const pipelineCodes = registerCodes({
   TW1106: {
     title: "threads that a pipeline cannot have",
     cause:
-      "The threads that run `pipeline` share its copies: they are one thread, or all of the block. `warpSpecialized` gives one thread the copies and all others the work, so it stands where all of them come, in a kernel of two threads or more.",
+      "The threads that run `pipeline` share its copies: they are one thread, or all of the block; warps of one thread have a pipeline each, without multicast. `warpSpecialized` gives one thread the copies and all others the work, so it stands where all of them come, in a kernel of two threads or more.",
     example: "warpSpecialized({ … }, () => { pipeline({ … }, …); })",
     remedy:
       'declare threads such as ["copy", "compute"], and move the call to where the message says',
