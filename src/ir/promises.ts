@@ -1,10 +1,11 @@
 /**
- * Promises about integers: what `assume` says of them, as facts, in words, and of a number at hand.
+ * Promises: what `assume` says of integers, as facts, in words, and of a number at hand; and that an access is in bounds.
  *
  *   start.assumeMultipleOf(16)      { multipleOf: 16 }          …, −16, 0, 16, …
  *   assumeBetween(count, 0, 64)     { least: 0, greatest: 64 }
  *   assumeBelow(row, n)             { below: n }
  */
+import type { AnyOp } from "./node.ts";
 import type { OpAttributes } from "./ops.ts";
 import { sizeText } from "./size.ts";
 import { between, constantOf, gcd, tightened } from "./range-analysis/fact.ts";
@@ -35,6 +36,14 @@ function divisible(fact: Fact, divisor: bigint): Pick<Fact, "modulus" | "residue
   if (residue === 0n) return { modulus: (modulus / gcd(modulus, divisor)) * divisor, residue };
   return divisor > modulus ? { modulus: divisor, residue: 0n } : { modulus, residue };
 }
+
+/** Whether whoever wrote an access promises that all of it lies inside of what its windows were cut from. */
+export function isPromisedInside({ attributes }: AnyOp): boolean {
+  return "inBounds" in attributes && attributes.inBounds === true;
+}
+
+/** How such an access is said to be, in words. */
+export const inBoundsText = "in bounds";
 
 /** What is promised, in words. */
 export function promiseText({ multipleOf, least, greatest, below }: Promised): string {

@@ -45,6 +45,8 @@ export interface AccessOptions {
   readonly where?: Tile<"bool"> | Scalar<"bool">;
   /** Leaves elements alone whose index in a tile is out of bounds; otherwise that is a mistake, and stops the kernel. */
   readonly outOfBounds?: "drop";
+  /** Promises that all that is accessed is in bounds: nothing is masked or tested. Simulator and emulator find broken promises. */
+  readonly inBounds?: boolean;
 }
 
 /** Which elements are updated, and what the update orders. */
@@ -60,14 +62,14 @@ export interface StoreOptions extends AccessOptions, ScopeOption {
 }
 
 /** What a load of one element orders. */
-export interface LoadScalarOptions extends ScopeOption {
+export interface LoadScalarOptions extends ScopeOption, Pick<AccessOptions, "inBounds"> {
   /** Whether others may write the elements meanwhile (relaxed), and what was done before they were released is visible from here on (acquire); weak unless given. */
   readonly memoryOrder?: LoadOrder;
 }
 
 /** What a load takes, and what it gives elsewhere. */
 export interface LoadOptions<D extends DTypeName = DTypeName>
-  extends Pick<AccessOptions, "where">, LoadScalarOptions {
+  extends Omit<AccessOptions, "outOfBounds">, LoadScalarOptions {
   /** What stands where the window overhangs the array and where `where` is false, a value or one for each element; 0 without it. */
   readonly fill?: number | HostValue<D> | Scalar<D> | Tile<D>;
   /** Lets `fill` stand for elements whose index in a tile is out of bounds; otherwise that is a mistake, and stops the kernel. */
@@ -90,6 +92,27 @@ export interface PickedElements {
 
 /** Gives the window's picked elements; a symbol, to stay out of the user's sight. */
 export const picked = Symbol("picked");
+
+const accessOptions: readonly (keyof AccessOptions)[] = ["where", "outOfBounds", "inBounds"];
+
+/** What an access is said to promise, as attributes of its op. */
+export function promiseOf(
+  label: string,
+  { inBounds, outOfBounds }: { readonly inBounds?: unknown; readonly outOfBounds?: unknown },
+  location: Location,
+): { readonly inBounds?: true } {
+  if (inBounds === undefined || inBounds === false) return {};
+  if (inBounds !== true)
+    return wrongKind(`inBounds of ${label}`, "true or false", inBounds, location);
+  if (outOfBounds !== undefined)
+    return wrongKind(
+      `inBounds of ${label}`,
+      "inBounds or outOfBounds, which says what is done outside",
+      inBounds,
+      location,
+    );
+  return { inBounds };
+}
 
 export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced {
   static {
@@ -115,16 +138,18 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   load(options: LoadOptions<D> = {}): Tile<D> {
     const location = captureLocation();
     const { ref, indices, attributes, inside } = this.#elements(location);
-    const known = ["where", "fill", "evict", "outOfBounds", ...orderOptions];
+    const known = ["where", "fill", "evict", "outOfBounds", "inBounds", ...orderOptions];
     requireKnownOptions("load", options, known, "TW1033", location);
     const { fill, evict } = options;
     const mask = this.#mask("load", options, inside, location);
     const order = loadOrder(options, this.#space, location);
+    const promise = promiseOf("load", options, location);
     if (order !== undefined) {
       refuseEviction(evict, location);
       const filled = this.#stored("load", fill ?? this.#zero, location);
       const operands = { ref, fill: filled, indices, ...mask };
-      return new Tile(emitOrigin("atomic_load", operands, { ...attributes, ...order }, location));
+      const said = { ...attributes, ...promise, ...order };
+      return new Tile(emitOrigin("atomic_load", operands, said, location));
     }
     const operands = {
       ref,
@@ -132,7 +157,7 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
       ...mask,
       ...(fill !== undefined && { fill: this.#fill(fill, location) }),
     };
-    const hints = { ...attributes, ...(evict !== undefined && { evict }) };
+    const hints = { ...attributes, ...promise, ...(evict !== undefined && { evict }) };
     return new Tile(emitOrigin("load", operands, hints, location));
   }
 
@@ -144,8 +169,9 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     const stored = this.#stored("store", value, location);
     const operands = { ref, value: stored, indices, ...mask };
     const order = storeOrder(options, this.#space, location);
-    if (order === undefined) emit("store", operands, attributes, location);
-    else emit("atomic_store", operands, { ...attributes, ...order }, location);
+    const said = { ...attributes, ...promiseOf("store", options, location) };
+    if (order === undefined) emit("store", operands, said, location);
+    else emit("atomic_store", operands, { ...said, ...order }, location);
   }
 
   /**
@@ -184,7 +210,8 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
       ...this.#mask("compareExchange", options, inside, location),
     };
     const order = updateOrder("compareExchange", options, this.#space, location);
-    const all = { ...attributes, ...order };
+    const promise = promiseOf("compareExchange", options, location);
+    const all = { ...attributes, ...promise, ...order };
     const old = emitValue("atomic_compare_exchange", operands, all, location);
     return oldElements(old, [expected, value], location) as AtomicResult<E | V, D>;
   }
@@ -200,7 +227,9 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
     const mask = this.#mask("atomic", options, inside, location);
     const operands = { ref, value: this.#stored("atomic", value, location), indices, ...mask };
     const order = updateOrder("atomic", options, this.#space, location);
-    const old = emitValue("atomic", operands, { fn, ...attributes, ...order }, location);
+    const promise = promiseOf("atomic", options, location);
+    const all = { fn, ...attributes, ...promise, ...order };
+    const old = emitValue("atomic", operands, all, location);
     return oldElements(old, [value], location) as AtomicResult<V, D>;
   }
 
@@ -218,11 +247,14 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   /** Reads the one element there is. */
   protected readScalar(options: LoadScalarOptions, location: Location): Origin {
     const ref = useValue(this, location);
-    requireKnownOptions("loadScalar", options, orderOptions, "TW1033", location);
+    const known = ["inBounds", ...orderOptions];
+    requireKnownOptions("loadScalar", options, known, "TW1033", location);
     const order = loadOrder(options, this.#space, location);
-    if (order === undefined) return emitOrigin("load", { ref, indices: [] }, {}, location);
+    const promise = promiseOf("loadScalar", options, location);
+    if (order === undefined) return emitOrigin("load", { ref, indices: [] }, promise, location);
     const fill = constantValue(this.dtype, [], this.#zero, location);
-    return emitOrigin("atomic_load", { ref, fill, indices: [] }, order, location);
+    const said = { ...promise, ...order };
+    return emitOrigin("atomic_load", { ref, fill, indices: [] }, said, location);
   }
 
   #elements(location: Location) {
@@ -247,14 +279,8 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
         location,
         `write ${label}(…, { where: mask })`,
       );
-    if (label !== "load")
-      requireKnownOptions(
-        label,
-        options,
-        ["where", "outOfBounds", ...orderOptions],
-        "TW1033",
-        location,
-      );
+    const known = [...accessOptions, ...orderOptions];
+    if (label !== "load") requireKnownOptions(label, options, known, "TW1033", location);
     const where = this.#where(label, options, inside, location);
     if (where === undefined) return {};
     const value = useValue(where, location);

@@ -17,6 +17,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { atLocation, captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
+import { promiseOf } from "./access.ts";
 import { Accumulator, accumulator as newAccumulator } from "./accumulator.ts";
 import { when } from "./control.ts";
 import { multicastAxes, multicastAxis, peersAlong } from "./multicast.ts";
@@ -44,6 +45,8 @@ export interface CopyOptions {
    * all of it has landed there.
    */
   readonly collective?: boolean;
+  /** Promises that both windows are in bounds: nothing is clipped or tested. Simulator and emulator find broken promises. */
+  readonly inBounds?: boolean;
   /**
    * Combines with what is in global memory instead of overwriting it: "add", "min", "max", the bits ("and", "or", "xor"), or counting in u32: "inc" up to
    * the element, then from 0 again; "dec" down to 0, then from the element again.
@@ -54,7 +57,7 @@ export interface CopyOptions {
 }
 
 const copyOptions: readonly (keyof CopyOptions)[] = [
-  ...(["barrier", "fill", "multicast", "collective", "reduction", "evict"] as const),
+  ...(["barrier", "fill", "multicast", "collective", "inBounds", "reduction", "evict"] as const),
 ];
 
 /** Starts a copy between global and shared memory; f32 may be copied into shared tf32, to which it is rounded. */
@@ -74,6 +77,7 @@ export function copyAsync<D extends DTypeName>(
     wrongKind("evict of a copy", '"first" or "last"', evict, location);
   if (typeof collective !== "boolean")
     wrongKind("collective of a copy", "true or false", collective, location);
+  const promise = promiseOf("copyAsync", options, location);
   const axes = multicastAxes(multicast, location);
   const copy = (from: Ref, into: Ref, parts?: number): void => {
     const operands = {
@@ -81,7 +85,7 @@ export function copyAsync<D extends DTypeName>(
       destination: useValue(into, location),
       ...(barrier !== undefined && barrierOperands(barrier, location)),
     };
-    const shared = { multicast: [...axes], parts };
+    const shared = { multicast: [...axes], parts, ...promise };
     emit("copy_async", operands, { fill, ...shared, reduction, evict }, location);
   };
   if (collective) copyCollectively(source, destination, axes, copy, location);

@@ -28,6 +28,7 @@ import type { AccessSetting } from "../layout/access/memory-accesses.ts";
 import { boundText } from "../layout/access/slice.ts";
 import { unitsText, widestUnit } from "../layout/access/unit.ts";
 import { unproved, WindowModel } from "../layout/access/window-model.ts";
+import { windowOfAccess } from "../layout/access/window.ts";
 import { walkedInside } from "./verify/walk.ts";
 import type { Agents } from "./verify/walk.ts";
 
@@ -94,7 +95,7 @@ class Binder {
 
   #accessesOf(op: AnyOp, warps: number): readonly TileAccess[] {
     const setting = { warps, ...this.#setting };
-    const windowOf = (ref: Value) => this.#windows.of(ref);
+    const windowOf = (ref: Value) => windowOfAccess(op, this.#windows.of(ref));
     return requestsOf(op, setting, windowOf).map((request) =>
       accessOf(request, windowOf(request.ref), setting),
     );

@@ -15,12 +15,14 @@ import type { AnyOp, OpOf } from "../ir/node.ts";
 import { gatheredShape, repetitionsOf } from "../ir/indexed.ts";
 import type { AccessOp, Repetition } from "../ir/indexed.ts";
 import { opName } from "../ir/op-names.ts";
+import { isPromisedInside } from "../ir/promises.ts";
 import { placeText } from "../happens-before/access.ts";
 import type { Agent } from "./agent.ts";
 import type { Assembler } from "./program.ts";
 import { listedElements, sharesPlaces } from "./aliased-elements.ts";
 import { elementsAt, scalarAt, viewAt } from "./values.ts";
-import { listedView, product } from "./view.ts";
+import { breakPromise } from "./window-checks.ts";
+import { isFullyValid, listedView, product } from "./view.ts";
 import type { View } from "./view.ts";
 
 /** Gives the view that the running step of an access accesses. */
@@ -30,13 +32,19 @@ export type ViewReader = (agent: Agent) => View;
 export function accessedView(code: Assembler, op: AccessOp, shape: readonly number[]): ViewReader {
   const source = code.slot(op.operands.ref);
   const { indices, where } = op.operands;
-  if (indices.length === 0 && where === undefined) return (agent) => viewAt(agent, source);
+  const promised = isPromisedInside(op);
+  const whole = (agent: Agent): View => {
+    const view = viewAt(agent, source);
+    if (promised) requireWhole(agent, view);
+    return view;
+  };
+  if (indices.length === 0 && where === undefined) return whole;
   if (where?.type.kind === "scalar") {
     const condition = code.slot(where);
-    return (agent) => {
-      const view = viewAt(agent, source);
-      return Number(scalarAt(agent, condition)) === 1 ? view : listedView(view, [], noElement);
-    };
+    return (agent) =>
+      Number(scalarAt(agent, condition)) === 1
+        ? whole(agent)
+        : listedView(viewAt(agent, source), [], noElement);
   }
   const gatherer = new Gatherer(code, op, shape);
   return (agent) => gatherer.view(agent, viewAt(agent, source));
@@ -88,6 +96,7 @@ class Gatherer {
         element += index * (strides[axis] as number);
       }
       if (isInside) elements[flat] = listed === undefined ? element : (listed[element] ?? -1);
+      if (elements[flat] === -1) this.#leaveOut(agent, flat);
     }
     const view = listedView(window, this.#shape, elements);
     const isGathered = this.#op.operands.indices.length > 0;
@@ -95,6 +104,12 @@ class Gatherer {
     if (stores && (isGathered || sharesPlaces(window)))
       requireDistinct(agent, this.#op, view, elements);
     return view;
+  }
+
+  /** Nothing is accessed of an element that is outside, which must not be one of an access that is promised to be inside. */
+  #leaveOut(agent: Agent, flat: number): void {
+    if (isPromisedInside(this.#op))
+      breakPromise(agent, `element [${coordinatesOf(flat, this.#shape).join(", ")}]`);
   }
 
   /** The position of an element along an axis of the window. */
@@ -114,6 +129,8 @@ class Gatherer {
   ): never {
     const { name } = window.memory.description;
     const { axis, index, flat } = found;
+    if (isPromisedInside(this.#op))
+      breakPromise(agent, `index ${index} on axis ${axis} of ${name}`);
     const extent = window.sizes[axis] as number;
     return stop(agent, this.#op, "TW3005", {
       message: `${opName(this.#op)} with index ${index} on axis ${axis} of ${name}, which has ${extent}`,
@@ -122,6 +139,17 @@ class Gatherer {
       remedy: "leave such elements out with { where }, or with { outOfBounds }",
     });
   }
+}
+
+/** Stops the run where a window reaches outside that an access promises to be inside. */
+export function requireWhole(agent: Agent, view: View): void {
+  if (view.fault !== undefined || isFullyValid(view)) return;
+  const { sizes, lower, upper, memory } = view;
+  const axis = sizes.findIndex(
+    (size, each) => (lower[each] ?? 0) > 0 || (upper[each] ?? size) < size,
+  );
+  const where = axis < 0 ? "" : `, on axis ${axis}`;
+  breakPromise(agent, `a window that reaches outside ${memory.description.name}${where}`);
 }
 
 /** A store through strides that lay elements over each other writes each once. */

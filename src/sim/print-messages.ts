@@ -8,7 +8,7 @@ import { coordinatesOf } from "../formats/shape.ts";
 import type { DType, Elements } from "../formats/dtype.ts";
 import { formatArray, fromElements } from "../formats/hostarray.ts";
 import { readElement } from "../formats/values.ts";
-import { promiseText } from "../ir/promises.ts";
+import { inBoundsText, promiseText } from "../ir/promises.ts";
 import type { Promised } from "../ir/promises.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
@@ -60,7 +60,7 @@ export function promiseReport(
 export function brokenPromise(text: string, location: Location, found: string): DiagnosticDetails {
   return {
     code: "TW3026",
-    message: `a number is said to be ${text}, and is not`,
+    message: `${text === inBoundsText ? "an access" : "a number"} is said to be ${text}, and is not`,
     location,
     expected: text,
     found,

@@ -1,7 +1,9 @@
 /** Windows that must not be used, reported where they are. */
 import type { AnyOp, Op } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
+import { inBoundsText, isPromisedInside } from "../ir/promises.ts";
 import type { Agent } from "./agent.ts";
+import { brokenPromise } from "./print-messages.ts";
 import { placeText } from "../happens-before/access.ts";
 import type { View } from "./view.ts";
 
@@ -10,6 +12,7 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
   if (fault === undefined) return;
   const { op } = agent.site;
   const { name } = memory.description;
+  if (isPromisedInside(op)) breakPromise(agent, `${fault.start} on axis ${fault.axis} of ${name}`);
   if (fault.kind === "peer") return refuseRank(agent, fault.start, fault.op);
   if (fault.kind === "array" && fault.op.kind === "select_ref")
     return refuseArray(agent, fault.start, fault.op);
@@ -31,6 +34,13 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
     },
     op,
   );
+}
+
+/** Stops the run at an access that is promised to be in bounds and is not. */
+export function breakPromise(agent: Agent, found: string): never {
+  const { op } = agent.site;
+  const where = `${found} in ${placeText(agent.place())}`;
+  return agent.machine.findings.stop(brokenPromise(inBoundsText, op.location, where), op);
 }
 
 function refuseArray(agent: Agent, index: number, selection: Op<"select_ref">): never {

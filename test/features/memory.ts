@@ -1,5 +1,6 @@
 /** What stands where nothing is loaded, and access that is promised to be in bounds. */
-import { all, dim, f16, f32, full, i32, i4, i64, kernel, slice, tensor } from "tilewright";
+import { all, dim, f16, f32, full, i32, i4, i64, iota, kernel, open, slice } from "tilewright";
+import { tensor } from "tilewright";
 import type { DType, KernelDefinition } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
@@ -116,6 +117,39 @@ function pickedCase(dtype: DType<"i32"> | DType<"i64">): FeatureCase {
   };
 }
 
+const promisedTable = Array.from({ length: entries * deep }, (_, index) => index % 31);
+const start = (at: number) => fromNumbers(i32, [1], [at]);
+
+/** Four rows from some row on, as a window, the first half of each under a mask, and backwards by index; and a store of the first. */
+function promised(promise: { readonly inBounds: boolean }) {
+  const tile = tensor(f32, [4, deep]);
+  return kernel(
+    {
+      name: "promised",
+      inputs: { x: tensor(f32, [dim("rows"), deep]), start: tensor(i32, [1]) },
+      outputs: { window: tile, half: tile, picked: tile },
+    },
+    ({ x, start: from, window, half, picked: backwards }) => {
+      const first = from.at(0).loadScalar(promise);
+      const rows = x.at(slice(first, 4), all);
+      window.at(slice(first.sub(first), 4), all).store(rows.load(promise), promise);
+      const where = iota(i32, [1, deep], { axis: 1 }).lt(deep / 2);
+      half.store(rows.load({ ...promise, where }));
+      const ids = iota(i32, [4], { axis: 0 }).mul(-1).add(first).add(3);
+      backwards.store(x.at(ids).load(promise));
+    },
+  );
+}
+
+const fourRows = (of: (row: number, column: number) => number): readonly number[] =>
+  Array.from({ length: 4 * deep }, (_, at) => of(Math.floor(at / deep), at % deep));
+const inTable = (row: number, column: number): number => promisedTable[row * deep + column] ?? NaN;
+const promisedResults = {
+  window: fourRows((row, column) => inTable(4 + row, column)),
+  half: fourRows((row, column) => (column < deep / 2 ? inTable(4 + row, column) : 0)),
+  picked: fourRows((row, column) => inTable(7 - row, column)),
+};
+
 const wrong = (item: unknown): never => item as never;
 
 export const memoryFeatures: readonly Feature[] = [
@@ -155,5 +189,32 @@ export const memoryFeatures: readonly Feature[] = [
           }),
       },
     ],
+  },
+  {
+    name: "Access that is promised to be in bounds",
+    written: ["loadScalar({ inBounds: true })", "load({ where: inside, inBounds: true })"],
+    page: "language.md#access-in-bounds",
+    cases: () => [
+      {
+        name: "windows, masks and indices",
+        kernel: () => promised({ inBounds: true }),
+        inputs: { x: fromNumbers(f32, [entries, deep], promisedTable), start: start(4) },
+        expected: promisedResults,
+      },
+    ],
+    refused: (["simulator", "emulator"] as const).map((name) => ({
+      code: "TW3026",
+      by: async () => {
+        const device = await open(name);
+        try {
+          await device.run(promised({ inBounds: true }), {
+            x: fromNumbers(f32, [entries, deep], promisedTable),
+            start: start(7),
+          });
+        } finally {
+          device.dispose();
+        }
+      },
+    })),
   },
 ];

@@ -270,6 +270,28 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     expected: '"drop"',
   },
   {
+    name: "a promise that is no flag",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        // @ts-expect-error a promise is given or not
+        x.at(slice(4, 8)).load({ inBounds: 1 }); // <- a promise that is no flag
+      }),
+    message: "inBounds of load",
+    expected: "true or false",
+  },
+  {
+    name: "a promise beside what is done outside",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        const ids = iota(i32, [8], { axis: 0 });
+        x.at(ids).store(1, { inBounds: true, outOfBounds: "drop" }); // <- a promise beside what is done outside
+      }),
+    message: "inBounds of store",
+    expected: "inBounds or outOfBounds",
+  },
+  {
     name: "full of a tile of several elements",
     code: "TW1008",
     make: () =>

@@ -486,7 +486,6 @@ const rules: OpRules<[Checker], void> = {
     pointwise(op, [op.operands.keys, ...op.operands.payloads], checker);
   },
   dot,
-
   alloc: nothing,
   alloc_union: nothing,
   union_member: nothing,
@@ -498,8 +497,7 @@ const rules: OpRules<[Checker], void> = {
   load: (op, checker) => {
     const layout = op.results[0] && checker.find(op.results[0]);
     if (layout !== undefined) beside(op, { layout, value: op.results[0] }, checker);
-    const { fill } = op.operands;
-    if (fill?.type.kind === "tile") pointwise(op, [fill], checker);
+    if (op.operands.fill?.type.kind === "tile") pointwise(op, [op.operands.fill], checker);
   },
   store: written,
   atomic: written,

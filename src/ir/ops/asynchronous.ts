@@ -40,6 +40,7 @@ export const asynchronousOps = defineOps({
       multicast: "texts",
       parts: "integer?",
       reduction: copyReductions,
+      inBounds: "flag?",
       evict: "text?",
       by: "text?",
       unit: "text?",

@@ -1,14 +1,14 @@
 /**
  * Ops that allocate memory, make windows on it, and move data synchronously. An access may pick elements of its
  * window: `indices` are tiles of positions along the axes in `indexed`, whose own axes stand where the first of
- * those stood (`../indexed.ts`), and `where` says which elements are accessed at all. Placed, an access says which index
+ * those stood (`../indexed.ts`), and `where` says which elements are accessed at all. With `inBounds`, whoever wrote it promises that these are all inside. Placed, an access says which index
  * tiles it tests (`guard`) and how much an instruction of it moves (`unit`).
  */
 import { memoryOrders, memoryScopes } from "../schema.ts";
 import { acts, allocates, computes, defineOps, lanes } from "./define.ts";
 
-/** What is decided of an access: the index tiles that it tests, and how much an instruction moves. */
-const decided = { guard: "texts?", unit: "text?" } as const;
+/** What is said or decided of an access: that all of it is inside, the index tiles that it tests, and how much an instruction moves. */
+const decided = { inBounds: "flag?", guard: "texts?", unit: "text?" } as const;
 
 /** How a load or a store may order what stands around it. */
 export const loadOrders = ["relaxed", "acquire"] as const;

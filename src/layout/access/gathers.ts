@@ -102,6 +102,7 @@ export function unprovedIndices(
   { operands, attributes }: AccessOp,
   facts: Facts,
 ): readonly number[] {
+  if (attributes.inBounds === true) return [];
   const { shape } = refOf(operands.ref);
   return operands.indices.flatMap((value, position) => {
     const size = shape[attributes.indexed?.[position] ?? 0] ?? 1;

@@ -15,6 +15,8 @@ import { constantOf } from "../../ir/range-analysis/fact.ts";
 import { divisorNumber, exactly, sumOfIndices } from "../../ir/range-analysis/index.ts";
 import type { Fact } from "../../ir/range-analysis/index.ts";
 import { knownDivisor } from "../../ir/size.ts";
+import type { AnyOp } from "../../ir/node.ts";
+import { isPromisedInside } from "../../ir/promises.ts";
 import type { Size } from "../../ir/size.ts";
 import { greatestCommonDivisor } from "../../support/integers.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -150,6 +152,26 @@ export type MemoryWindow =
   | GlobalBox
   | (SharedBox & { readonly ofPeer: boolean })
   | Reshaped<MemoryWindow>;
+
+/** Axes along which nothing is outside. */
+export function insideAxes<P extends Index>(
+  axes: readonly WindowAxis<P>[],
+): readonly WindowAxis<P>[] {
+  return axes.map((axis) => (axis.bounds.length === 0 ? axis : { ...axis, bounds: [] }));
+}
+
+/** The window as an access sees it that is promised to be inside. */
+export function insideWindow(window: MemoryWindow): MemoryWindow {
+  if (window.kind === "shared") return { ...window, required: [] };
+  const axes = insideAxes(window.axes);
+  if (window.kind === "global") return { ...window, axes, required: [] };
+  return { ...window, axes, required: [], source: insideWindow(window.source) };
+}
+
+/** The window as the access of an op sees it. */
+export function windowOfAccess(op: AnyOp, window: MemoryWindow): MemoryWindow {
+  return isPromisedInside(op) ? insideWindow(window) : window;
+}
 
 interface AnyWindow {
   readonly kind: MemoryWindow["kind"];

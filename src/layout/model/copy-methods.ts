@@ -15,11 +15,13 @@
 import { f64 } from "../../formats/dtype.ts";
 import { roundsCopy } from "../../ir/infer/asynchronous.ts";
 import type { Op } from "../../ir/node.ts";
+import { isPromisedInside } from "../../ir/promises.ts";
 import { knownDivisor, sameSize } from "../../ir/size.ts";
 import type { Target } from "../../targets/target.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
+import { insideAxes } from "../access/window.ts";
 import type { GlobalBox } from "../access/window.ts";
 import { contiguousAxis, globalAlignment } from "./access-cost.ts";
 import { planBulk } from "./bulk-copies.ts";
@@ -68,10 +70,17 @@ export function copyWindows(op: Op<"copy_async">, windows: Windows): CopyWindows
     windows.of(op.operands.destination),
   ];
   if (source.space === "gmem" && destination.space !== "gmem")
-    return { global: source, shared: destination, intoShared: true };
+    return { global: promised(op, source), shared: destination, intoShared: true };
   if (source.space !== "gmem" && destination.space === "gmem")
-    return { global: destination, shared: source, intoShared: false };
+    return { global: promised(op, destination), shared: source, intoShared: false };
   throw new Error("an asynchronous copy has one side in global memory");
+}
+
+/** The window in global memory, which ends nowhere where it is promised to be inside. */
+function promised(op: Op<"copy_async">, window: GlobalWindow): GlobalWindow {
+  const { box } = window;
+  if (box === undefined || !isPromisedInside(op)) return window;
+  return { ...window, box: { ...box, axes: insideAxes(box.axes), required: [] } };
 }
 
 /** Whether TMA rounds f32 to tf32 on its way. */

@@ -37,8 +37,8 @@ function registersNeeded(shape: readonly number[], { bits }: DType, lanes: numbe
 
 /** Whether a tile of a thread of so many warps fits in registers whatever its layout. */
 export function fitsRegisters({ shape, dtype }: TileType, warps: number): boolean {
-  const lanes = lanesPerWarp * warps;
-  return registersNeeded(shape, dtype, lanes) <= mostRegisters(lanes);
+  const threads = lanesPerWarp * warps;
+  return registersNeeded(shape, dtype, threads) <= mostRegisters(threads);
 }
 
 /** Refuses a tile that no placement can keep in registers; one number for all elements always fits. */

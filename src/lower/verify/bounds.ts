@@ -8,7 +8,7 @@
 import type { AccessOp } from "../../ir/indexed.ts";
 import { factsOf } from "../../ir/range-analysis/index.ts";
 import type { Facts } from "../../ir/range-analysis/index.ts";
-import type { AnyOp, Kernel, Op, PlacedFor } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Op, PlacedFor, Value } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";
 import { reject } from "../../ir/verify/report.ts";
@@ -21,6 +21,7 @@ import { boundText, namedBounds } from "../../layout/access/slice.ts";
 import type { StatedBound, Testing } from "../../layout/access/slice.ts";
 import { parseUnits, unitProblem } from "../../layout/access/unit.ts";
 import { unproved, WindowModel } from "../../layout/access/window-model.ts";
+import { windowOfAccess } from "../../layout/access/window.ts";
 import type { Index, Sides } from "../../layout/access/window.ts";
 import { walkAgents } from "./walk.ts";
 
@@ -93,8 +94,9 @@ function verifyPlaces(op: AnyOp, kernel: Kernel, facts: Facts): void {
 }
 
 function verifyUnits(op: AnyOp, windows: WindowModel, setting: AccessSetting): void {
-  const requests = requestsOf(op, setting, (ref) => windows.of(ref));
-  const accesses = requests.map((request) => accessOf(request, windows.of(request.ref), setting));
+  const windowOf = (ref: Value) => windowOfAccess(op, windows.of(ref));
+  const requests = requestsOf(op, setting, windowOf);
+  const accesses = requests.map((request) => accessOf(request, windowOf(request.ref), setting));
   const [first] = accesses;
   if (first === undefined) return;
   const { unit: text = "" } = op.attributes as { readonly unit?: string };

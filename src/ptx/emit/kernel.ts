@@ -22,6 +22,7 @@ import type { EmissionOptions } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import { globalParameter } from "./memory/global.ts";
 import { requireInside } from "./memory/bounds-traps.ts";
+import { checkInBounds } from "./memory/promised-bounds.ts";
 import { AskedBounds } from "./memory/checked-bounds.ts";
 import { minBlocksPerMultiprocessor } from "./occupancy.ts";
 import { emitRules } from "./rules.ts";
@@ -141,6 +142,7 @@ function emitRegion(region: Region, context: EmitContext): void {
   context.asked = new AskedBounds(outer);
   for (const op of region.ops) {
     context.code.at(op.location);
+    checkInBounds(context, op);
     requireInside(context, op);
     ruleOf(emitRules, op)(op, context);
   }

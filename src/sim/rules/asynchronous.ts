@@ -14,6 +14,8 @@ import type { DType, Elements } from "../../formats/dtype.ts";
 import { writeElement } from "../../formats/values.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
+import { isPromisedInside } from "../../ir/promises.ts";
+import { requireWhole } from "../gathered-view.ts";
 import { requireUsable } from "../window-checks.ts";
 import type { Agent, Outcome } from "../agent.ts";
 import type { Product, Work } from "../asynchronous.ts";
@@ -52,12 +54,19 @@ function beginIssue(agent: Agent, sides: { readonly writes: boolean }): Issue {
 }
 
 function checkRead(agent: Agent, { origin, reads, knowledge }: Issue, view: View): void {
+  requirePromised(agent, view);
   requireUsable(agent, view);
   if (reads !== undefined)
     agent.machine.checker?.asynchronous(origin, reads, knowledge, view, "read");
 }
 
+/** A copy that is promised to be in bounds has whole windows on both sides. */
+function requirePromised(agent: Agent, view: View): void {
+  if (isPromisedInside(agent.site.op)) requireWhole(agent, view);
+}
+
 function checkWrite(agent: Agent, issue: Issue, view: View, mode: "write" | "atomic"): void {
+  requirePromised(agent, view);
   requireUsable(agent, view);
   const { origin, writes, knowledge } = issue;
   if (writes !== undefined)

@@ -144,11 +144,11 @@ function load(op: Op<"load">, code: Assembler): void {
   code.emit(op, (agent) => {
     const view = viewOf(agent);
     touch(agent, view, "read", bytes);
-    const elements = pool.take();
-    if (fillSlot !== undefined && isFilledByTile) {
-      elements.set(elementsAt(agent, fillSlot) as never);
-      gatherInside(view, elements);
-    } else gather(view, elements, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
+    const filled =
+      fillSlot !== undefined && isFilledByTile ? elementsAt(agent, fillSlot).slice() : undefined;
+    const elements = filled ?? pool.take();
+    if (filled !== undefined) gatherInside(view, filled);
+    else gather(view, elements, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
     if (dtype.kind === "bool") makeTruth(elements as Uint8Array);
     agent.slots[target] = isScalar ? toScalar(elements) : elements;
     if (isScalar) pool.give(elements);

@@ -174,8 +174,8 @@ export const simulatorCodes = registerCodes({
   TW3026: {
     title: "a promise that does not hold",
     cause:
-      "A number is not what `assumeMultipleOf`, `assumeBetween` or `assumeBelow` promises of it. Compiled kernels rely on promises without testing them, so that a GPU may read and write anywhere then.",
+      "A number is not what `assumeMultipleOf`, `assumeBetween` or `assumeBelow` promises of it, or an access with `inBounds: true` is not in bounds. Compiled kernels rely on promises without testing them, so that a GPU may read and write anywhere then.",
     example: "assumeMultipleOf(starts.at(group).loadScalar(), 16)  // it is 8",
-    remedy: "promise what holds of every number, or leave the promise out",
+    remedy: "promise what holds of every number and access, or leave the promise out",
   },
 });

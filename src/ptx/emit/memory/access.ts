@@ -2,7 +2,8 @@
  * The accesses of an op to memory, each by the unit that the kernel says: regular ones lane by lane with immediates and
  * vectors, all others element by element. Layouts that hold copies let one lane of each set of copies write.
  */
-import type { AnyOp } from "../../../ir/node.ts";
+import type { AnyOp, Value } from "../../../ir/node.ts";
+import { isPromisedInside } from "../../../ir/promises.ts";
 import { regularAccess } from "../../../layout/access/affine-access.ts";
 import { copiesAmong, requestsOf } from "../../../layout/access/memory-accesses.ts";
 import type { AccessRequest } from "../../../layout/access/memory-accesses.ts";
@@ -24,6 +25,7 @@ import { globalAccess } from "./global-units.ts";
 import type { Truth } from "./guards.ts";
 import type { Format } from "./loads.ts";
 import { gatherOf } from "./gathers.ts";
+import { insideRef } from "./promised-bounds.ts";
 import { zeroPosition } from "./positions.ts";
 import { sharedAccess } from "./shared-units.ts";
 import { requireShort } from "./address-arithmetic.ts";
@@ -41,7 +43,9 @@ export interface PlannedAccess extends Access {
 export function accessesBy(context: EmitContext, op: AnyOp): readonly PlannedAccess[] {
   const { target, scope } = context;
   const setting = { target, warps: scope.warps, isUsed: context.isUsed.bind(context) };
-  const requests = requestsOf(op, setting, (ref) => context.ref(ref));
+  const windowOf = (ref: Value): RefValue =>
+    isPromisedInside(op) ? insideRef(context.ref(ref)) : context.ref(ref);
+  const requests = requestsOf(op, setting, windowOf);
   const { unit: text = "" } = op.attributes as { readonly unit?: string };
   return requests.map((request, position) => {
     const { bits } = refOf(request.ref).dtype;
@@ -50,7 +54,8 @@ export function accessesBy(context: EmitContext, op: AnyOp): readonly PlannedAcc
     const { layout, shape } = request;
     const registers = layout === undefined ? 1 : registersPerLane(layout, shape);
     const several = "elements" in unit && unit.elements > 1;
-    return { ...accessBy(context, request, unit), layout, format: { bits, registers }, several };
+    const access = accessBy(context, { ...request, window: windowOf(request.ref) }, unit);
+    return { ...access, layout, format: { bits, registers }, several };
   });
 }
 
@@ -68,9 +73,12 @@ function requireCoordinates(context: EmitContext, window: RefValue, location: Lo
   requireCoordinates(context, window.source, location);
 }
 
-function accessBy(context: EmitContext, request: AccessRequest, unit: Unit): Access {
-  const { layout, shape, op } = request;
-  const window = context.ref(request.ref);
+function accessBy(
+  context: EmitContext,
+  request: AccessRequest & { readonly window: RefValue },
+  unit: Unit,
+): Access {
+  const { layout, shape, op, window } = request;
   const always = request.once ? [firstHolder(context, layout)] : [];
   const byElements = unit.kind === "elements";
   const gather = op && gatherOf(context, op, windowShape(window), { layout, shape }, byElements);

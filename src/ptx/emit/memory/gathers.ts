@@ -66,7 +66,8 @@ export function gatherOf(
   if (indices.length === 0 && where === undefined) return undefined;
   const shape = gatheredShape(op);
   const spread = repetitionsOf(op, tile.shape);
-  const tested = testedIndices(op);
+  const checked = context.checksPromises && op.attributes.inBounds === true;
+  const tested = checked ? indices.map((_, position) => position) : testedIndices(op);
   const found = spread.map((each, position) => {
     const elements = elementsAt(context, each, tile.layout);
     return tested.includes(position) ? movableIndices(context, elements) : elements;
