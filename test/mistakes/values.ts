@@ -41,6 +41,17 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     remedy: "leave the option out",
   },
   {
+    name: "factors of bf16 that are often one",
+    code: "TW2017",
+    make: () =>
+      program(({ halves }) => {
+        halves.load().mul(2, { oftenOne: true }); // <- factors of bf16 that are often one
+      }),
+    message: "mul of bf16 has no form for factors that are often one",
+    expected: "mul of f32",
+    remedy: "multiply in f32",
+  },
+  {
     name: "rounding that a format has not",
     code: "TW2018",
     make: () =>
