@@ -6,6 +6,8 @@ import { clusterFeatures } from "./cluster-barriers.ts";
 import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
 import { copyFeatures } from "./copies.ts";
+import { multicastFeatures } from "./multicasts.ts";
+import { tf32FactorFeatures } from "./tf32-factors.ts";
 import type { Feature, FeatureCase } from "./feature.ts";
 import { functionFeatures } from "./functions.ts";
 import { memoryOrderFeatures } from "./memory-order.ts";
@@ -21,6 +23,8 @@ export const features: readonly Feature[] = [
   ...controlFeatures,
   ...conversionFeatures,
   ...copyFeatures,
+  ...multicastFeatures,
+  ...tf32FactorFeatures,
   ...functionFeatures,
   ...memoryOrderFeatures,
   ...memoryFeatures,

@@ -44,6 +44,8 @@ export interface CopyMethod {
 const mendable = {
   "it may begin before the array":
     "let it begin at 0 or behind it: slice(start.maximum(0), size), or a start that is never negative",
+  "the copy would transpose":
+    "let the array be contiguous along the axis that the product sums over, or spend the threads' time: wgmma reads tf32 and 8 bits along that axis alone",
   "the window is not known to begin at a multiple of 16 bytes":
     "let it begin at a multiple of 16 bytes, for instance a block's number times a block's size",
   "a stride of the array is not known to be a multiple of 16 bytes":
@@ -83,7 +85,7 @@ function promised(op: Op<"copy_async">, window: GlobalWindow): GlobalWindow {
   return { ...window, box: { ...box, axes: insideAxes(box.axes), required: [] } };
 }
 
-/** Whether TMA rounds f32 to tf32 on its way. */
+/** Whether f32 is rounded to tf32 on its way: by a tensor map, or by the lanes that copy it. */
 export function isRounded({ operands: { source, destination } }: Op<"copy_async">): boolean {
   return (
     source.type.kind === "ref" &&
@@ -95,7 +97,6 @@ export function isRounded({ operands: { source, destination } }: Op<"copy_async"
 /** Whether only TMA does what the op says. */
 export function needsEngine(op: Op<"copy_async">): string | undefined {
   const { attributes } = op;
-  if (isRounded(op)) return "a copy of f32 as tf32";
   if (attributes.multicast.length > 0) return "a multicast";
   return attributes.reduction === "none" ? undefined : `a reduction by ${attributes.reduction}`;
 }
@@ -111,8 +112,8 @@ export function copyMethod(
   const reason = `no tensor copy: ${made}`;
   const remedy = remedyOf(made);
   const width = asynchronousWidth(windows, layout);
-  const filled = op.attributes.fill === "zero";
-  if (windows.intoShared && width >= 4 && filled && target.features.includes("cp.async"))
+  const isPlain = op.attributes.fill === "zero" && !isRounded(op);
+  if (windows.intoShared && width >= 4 && isPlain && target.features.includes("cp.async"))
     return { method: "cp.async", pieces: width, reason, remedy };
   return { method: "plain", pieces: width, reason, remedy };
 }
@@ -178,6 +179,7 @@ export function copyProblem(
   if (!target.features.includes("cp.async")) return `${target.name} does not have it`;
   if (!sides.intoShared) return "it copies into shared memory";
   if (op.attributes.fill !== "zero") return "it fills with zeros";
+  if (isRounded(op)) return "it does not round";
   const width = asynchronousWidth(sides, layout);
   return width >= 4 ? undefined : `it moves 4 bytes or more, and ${width} lie side by side`;
 }

@@ -5,7 +5,7 @@ import { operandValues } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
-import { isRounded, needsEngine } from "./copy-methods.ts";
+import { needsEngine } from "./copy-methods.ts";
 
 /** Throws where the target lacks what the op needs. */
 export function requireFeatures(op: AnyOp, target: Target): void {
@@ -35,7 +35,6 @@ export function requireFeatures(op: AnyOp, target: Target): void {
 
 /** What can be done instead of what only tensor copies do. */
 function withoutTensor(op: Op<"copy_async">): string {
-  if (isRounded(op)) return "copy f32 as it is, and cast it";
   return op.attributes.multicast.length > 0
     ? "let each block copy for itself"
     : "combine by atomics";

@@ -55,7 +55,7 @@ function place({ kernel }: { readonly kernel: Kernel }): Placement {
   return placeKernel(kernel, defaultTarget);
 }
 
-/** f32 that TMA rounds to tf32. */
+/** f32 that is rounded to tf32. */
 const rounded = kernel(
   {
     name: "rounded",
@@ -176,10 +176,14 @@ describe("other targets", () => {
     expect([...placement.products.values()][0]?.reason).toBe("no wgmma: sm_80 does not have it");
   });
 
+  test("f32 is rounded to tf32 by the lanes that copy it", () => {
+    const { copies } = placeKernel(rounded.kernel, targets.sm_80);
+    expect([...copies.values()].map(({ method }) => method)).toEqual(["plain"]);
+  });
+
   test.each([
     ["wgmma", gemm, "needs wgmma, which sm_80 does not have"],
     ["multicast", clusterNormalize, "a multicast needs tensor copies, which sm_80 does not have"],
-    ["rounding", rounded, "a copy of f32 as tf32 needs tensor copies, which sm_80 does not have"],
   ] as const)("%s by name is refused where it does not exist", (_, { kernel }, message) => {
     let report: unknown;
     try {

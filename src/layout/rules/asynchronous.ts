@@ -39,9 +39,8 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   requireReducible(op, sides);
   if (needed !== undefined) {
     const message = `${needed} copies ${side} ${variable.label} by TMA`;
-    const relax = isRounded(op)
-      ? "copy f32 as it is, and cast it"
-      : op.attributes.multicast.length > 0
+    const relax =
+      op.attributes.multicast.length > 0
         ? "copy without multicast"
         : "copy without reduction, and combine by atomics";
     context.require([variable], undefined, { op, message, relax }, () => {
@@ -51,7 +50,7 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
       };
     });
   }
-  const key = `copy ${side} ${sides.shared.text} ${globalKey(sides.global)} ${op.attributes.fill}`;
+  const key = `copy ${side} ${sides.shared.text} ${globalKey(sides.global)} ${op.attributes.fill} ${isRounded(op)}`;
   context.price([variable], key, op, `copy ${side} ${variable.label}`, () => {
     return (layout: SharedLayout) => copyCost(copyMethod(op, sides, layout, target), sides);
   });

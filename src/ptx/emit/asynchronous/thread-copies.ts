@@ -21,6 +21,7 @@ import type { PlannedAccess } from "../memory/access.ts";
 import { loadWords } from "../memory/loads.ts";
 import { storeWords } from "../memory/stores.ts";
 import type { Unit } from "../memory/units.ts";
+import { emitCast } from "../elementwise/casts.ts";
 import { insideIndices } from "../memory/bounds-traps.ts";
 import { barrierAddress, emitArrival } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
@@ -73,9 +74,19 @@ function copyPair(
   else code.guarded(to.guard, copy);
 }
 
-/** Loads and stores by lanes. */
-function copyPlainly({ code }: EmitContext, from: PlannedAccess, to: PlannedAccess, fill: Operand) {
-  storeWords(code, to, to.format, loadWords(code, from, from.format, { word: fill }));
+/** Loads and stores by lanes, which round f32 to tf32 on its way into shared memory where the op does. */
+function copyPlainly(
+  context: EmitContext,
+  { operands }: Op<"copy_async">,
+  [from, to]: readonly [PlannedAccess, PlannedAccess],
+  fill: Operand,
+): void {
+  const { code } = context;
+  const words = loadWords(code, from, from.format, { word: fill });
+  const [given, wanted] = [refOf(operands.source).dtype, refOf(operands.destination).dtype];
+  const stored =
+    given === wanted ? words : words.map((word) => emitCast(context, given, wanted, word));
+  storeWords(code, to, to.format, stored);
 }
 
 export function threadCopyIn(context: EmitContext, op: Op<"copy_async">): void {
@@ -87,7 +98,12 @@ export function threadCopyIn(context: EmitContext, op: Op<"copy_async">): void {
   const sides = sidesOf(context, op);
   const hasAsyncProxy = target.features.includes("tma");
   if (op.attributes.by === "plain")
-    copyPlainly(context, sides.global, sides.shared, fillOperand(op, refOf(destination).dtype));
+    copyPlainly(
+      context,
+      op,
+      [sides.global, sides.shared],
+      fillOperand(op, refOf(destination).dtype),
+    );
   else {
     for (const pair of paired(sides)) copyPair(context, pair, sides.shared.format.bits);
     if (hasAsyncProxy) code.emit("cp.async.wait_all", [], "landed before the proxies change");
@@ -129,7 +145,7 @@ function arriveForCopy(context: EmitContext, { scale }: BarrierValue, place: Bar
 export function threadCopyOut(context: EmitContext, op: Op<"copy_async">): void {
   const { code, target } = context;
   const { global, shared } = sidesOf(context, op);
-  copyPlainly(context, shared, global, integer(0));
+  copyPlainly(context, op, [shared, global], integer(0));
   // Whoever waits for the copy may let the engine fill the place again, as if the engine had read it.
   if (target.features.includes("tma"))
     code.emit("fence.proxy.async.shared::cta", [], "the engine may overwrite what was read");
