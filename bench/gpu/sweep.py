@@ -18,6 +18,7 @@ references = {
     "logistic": torch.sigmoid,
     "erf": torch.special.erf,
     "erfInv": torch.special.erfinv,
+    "erfc": torch.special.erfc,
     "cbrt": lambda x: x.sign() * x.abs().pow(1 / 3),
     **{name: getattr(torch, name) for name in
        ("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "atan", "asin", "acos",

@@ -39,6 +39,7 @@ const functions = [
   "cbrt",
   "erf",
   "erfInv",
+  "erfc",
   "logistic",
   "rsqrt",
 ] as const;

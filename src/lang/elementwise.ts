@@ -60,15 +60,11 @@ type In<D extends DTypeName, Has extends DTypeName> = Elementwise<
   [D] extends [Exclude<DTypeName, Has>] ? Has : D
 >;
 
-/** What floats with arithmetic alone have. */
+/** What floats with arithmetic, powers of two too, integers, both of them, or integers and bools have. */
 type InFloats<D extends DTypeName> = In<D, ArithmeticFloatName>;
-/** What powers of two have too. */
 type InScales<D extends DTypeName> = In<D, ArithmeticFloatName | "f8e8m0fnu">;
-/** What integers alone have. */
 type InIntegers<D extends DTypeName> = In<D, IntegerName>;
-/** What integers and floats with arithmetic have. */
 type InNumbers<D extends DTypeName> = In<D, ArithmeticFloatName | IntegerName>;
-/** What integers and bools have. */
 export type InLogic<D extends DTypeName> = In<D, IntegerName | "bool">;
 
 export abstract class Elementwise<K extends DataKind, D extends DTypeName> extends Traced {
@@ -418,6 +414,12 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#unary("erf_inv");
   }
 
+  /** 1 - erf(x), which keeps its digits where erf is near 1. */
+  erfc(this: InFloats<D>): DataOf<K, D>;
+  erfc(): DataOf<K, D> {
+    return this.#unary("erfc");
+  }
+
   /** 1 / (1 + exp(-x)). */
   logistic(this: InFloats<D>, options?: Accuracy): DataOf<K, D>;
   logistic(options?: Accuracy): DataOf<K, D> {
@@ -577,9 +579,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
 
 /** One number in a kernel, the same for all threads of a program thread. */
 export class Scalar<D extends DTypeName = DTypeName> extends Elementwise<"scalar", D> {
-  /** Tells a scalar from a tile. */
   readonly kind = "scalar";
-
   /** @internal */
   [make](made: Origin): Scalar {
     return new Scalar(made);

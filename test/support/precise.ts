@@ -139,6 +139,17 @@ export function errorIntegral(x: bigint): bigint {
   return divide(multiply(2n * sum, exponential(-square)), squareRoot(pi));
 }
 
+const fractionTerms = 400;
+
+/** 1 - erf x: by a continued fraction where the difference would lose digits. */
+export function complementaryErrorIntegral(x: bigint): bigint {
+  if (x < 4n * one) return one - errorIntegral(x);
+  let tail = x;
+  for (let term = fractionTerms; term >= 1; term--)
+    tail = x + divide((BigInt(term) * one) / 2n, tail);
+  return divide(exponential(-multiply(x, x)), multiply(tail, squareRoot(pi)));
+}
+
 export function logisticCurve(x: bigint): bigint {
   return divide(one, one + exponential(-x));
 }

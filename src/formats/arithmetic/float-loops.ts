@@ -21,6 +21,7 @@
 import type { BinaryIn, ClassifyFunction, UnaryIn } from "./functions.ts";
 import { flagRegister, floatRegisters, registerElements } from "./registers.ts";
 import {
+  complementaryErrorFunction,
   errorFunction,
   exponential2,
   inverseErrorFunction,
@@ -114,6 +115,7 @@ export const floatUnaryLoops: { readonly [F in FloatUnaryFunction]: FloatLoop } 
   cbrt: each(Math.cbrt),
   erf: each(errorFunction),
   erf_inv: each(inverseErrorFunction),
+  erfc: each(complementaryErrorFunction),
   logistic: each(logistic),
 };
 

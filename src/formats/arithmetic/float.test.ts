@@ -23,6 +23,11 @@ import type {
   ExactUnary,
 } from "../../../test/support/inexact-functions.ts";
 import { nanCode, referenceDecode, referenceEncode } from "../../../test/number-reference.ts";
+import {
+  complementaryErrorIntegral,
+  precise,
+  unitsBetween as preciseUnits,
+} from "../../../test/support/precise.ts";
 import { Random } from "../../support/random.ts";
 import { allocateElements, bf16, dtypes, f16, f32, f64, tf32 } from "../dtype.ts";
 import { binaryElements, classifyElements, compareElements, unaryElements } from "./elementwise.ts";
@@ -84,6 +89,7 @@ const hostFunctions: { readonly [F in BoundedUnary]: ((value: number) => number)
   cbrt: Math.cbrt,
   erf: undefined, // held against a series below
   erf_inv: undefined, // held against erf below
+  erfc: undefined, // held against more digits below
   logistic: (value) => 1 / (1 + Math.exp(-value)),
 };
 
@@ -256,6 +262,20 @@ describe("transcendental functions against series of 200 bits", () => {
     }
   });
 
+  test("erfc is within four units of f64", () => {
+    const seed = 15;
+    const random = new Random(seed);
+    const values = Float64Array.from({ length: 300 }, (_, i) =>
+      i % 3 === 0 ? 26.5 * random.uniform() : 8 * random.uniform() - 4,
+    );
+    const target = new Float64Array(values.length);
+    unaryElements("erfc", f64, values, target);
+    for (const [i, value] of values.entries()) {
+      const off = preciseUnits(target[i] ?? NaN, complementaryErrorIntegral(precise(value)));
+      expect(off, `erfc(${value}), seed ${seed}`).toBeLessThan(4);
+    }
+  });
+
   test("values at the ends", () => {
     const ends: readonly (readonly [UnaryFunction, number, number])[] = [
       ["erf", 0, 0],
@@ -264,6 +284,10 @@ describe("transcendental functions against series of 200 bits", () => {
       ["erf", -Infinity, -1],
       ["erf", 5.95, 1],
       ["erf", NaN, NaN],
+      ["erfc", -0, 1],
+      ["erfc", Infinity, 0],
+      ["erfc", -Infinity, 2],
+      ["erfc", NaN, NaN],
       ["erf_inv", -0, -0],
       ["erf_inv", -1, -Infinity],
       ["erf_inv", 1.5, NaN],

@@ -145,7 +145,7 @@ export class Arithmetic {
    */
   quotient(left: Term, right: Register, rightLow?: Register): Register {
     if (this.width === 64 && rightLow === undefined) return this.div(left, right);
-    const reciprocal = this.#reciprocal(right);
+    const reciprocal = this.nearReciprocal(right);
     const estimate = left === 1 ? reciprocal : this.mul(left, reciprocal);
     let remainder = this.fma(this.neg(right), estimate, left);
     if (rightLow !== undefined) remainder = this.fma(this.neg(rightLow), estimate, remainder);
@@ -157,14 +157,14 @@ export class Arithmetic {
     right: Register,
     rightLow: Register,
   ): { readonly estimate: Register; readonly correction: Register } {
-    const estimate = this.#reciprocal(right);
+    const estimate = this.nearReciprocal(right);
     const remainder = this.fma(this.neg(right), estimate, 1);
     const whole = this.fma(this.neg(rightLow), estimate, remainder);
     return { estimate, correction: this.mul(whole, estimate) };
   }
 
-  /** Good to one unit in f32, correctly rounded in f64. */
-  #reciprocal(right: Register): Register {
+  /** 1 / right: good to one unit in f32, correctly rounded in f64. */
+  nearReciprocal(right: Register): Register {
     return this.make(this.width === 32 ? "rcp.approx.ftz" : "rcp.rn", right);
   }
 

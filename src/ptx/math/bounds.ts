@@ -44,6 +44,7 @@ const f32 = {
   cbrt: plain(1),
   erf: plain(2),
   erf_inv: plain(5),
+  erfc: plain(4),
   logistic: plain(2),
   pow: plain(2),
   atan2: plain(2),

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { compileSequence } from "../../../test/support/evaluate-ptx.ts";
 import * as reference from "../../../test/support/precise.ts";
 import {
+  complementaryErrorFunction,
   errorFunction,
   exponential2,
   inverseErrorFunction,
@@ -190,6 +191,17 @@ const cases: { readonly [F in UnaryMath]: Case } = {
       [-1, 1],
       [0.8, 0.9],
       [0.99999, 1],
+    ],
+    tiny: true,
+  },
+  erfc: {
+    exact: reference.complementaryErrorIntegral,
+    special: complementaryErrorFunction,
+    ranges: [
+      [-6, 6],
+      [0, 1],
+      [6, 27],
+      [26, 27.3],
     ],
     tiny: true,
   },

@@ -72,6 +72,12 @@ export function halfExponential(f: Arithmetic, x: Register): Register {
   return exponential(f, f.clamp(x, undefined, greatest + 1), -1);
 }
 
+/** factor·e^x, rounded once where it is a subnormal number; x is within the range of exponents. */
+export function scaledExponential(f: Arithmetic, x: Register, factor: Register): Register {
+  const { shifted, rest } = reduce(f, x, 2 * f.format.bias);
+  return scale(f, f.mul(f.polynomial(rest, [1, 1, ...expCurve[f.width]]), factor), shifted);
+}
+
 export function exp(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
   return exponential(f, f.clamp(x, ...expRange[width]));

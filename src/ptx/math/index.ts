@@ -14,7 +14,7 @@ import type { Register } from "../module.ts";
 import { approximateBinary, approximateUnary } from "./approximate.ts";
 import { acos, asin, atan, atan2 } from "./arctangent.ts";
 import type { Width } from "./arithmetic.ts";
-import { erf } from "./error-function.ts";
+import { erf, erfc } from "./error-function.ts";
 import { exp, exp2, expm1, logistic, tanh } from "./exponential.ts";
 import { acosh, asinh, atanh, cosh, sinh } from "./hyperbolic.ts";
 import { erfInv } from "./inverse-error.ts";
@@ -50,6 +50,7 @@ const unary = {
   cbrt,
   erf,
   erf_inv: erfInv,
+  erfc,
   logistic,
 } as const;
 const binary = { pow, atan2, rem } as const;

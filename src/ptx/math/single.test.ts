@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { compileSequence } from "../../../test/support/evaluate-ptx.ts";
 import { takesAll } from "../../../test/support/sample.ts";
 import {
+  complementaryErrorFunction,
   errorFunction,
   exponential2,
   inverseErrorFunction,
@@ -134,6 +135,7 @@ const references: { readonly [F in UnaryMath]: (x: number) => number } = {
   cbrt: Math.cbrt,
   erf: errorFunction,
   erf_inv: inverseErrorFunction,
+  erfc: complementaryErrorFunction,
   logistic,
 };
 

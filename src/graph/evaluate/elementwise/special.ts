@@ -3,33 +3,13 @@
  *
  * | function         | how                                                                         |
  * |------------------|-----------------------------------------------------------------------------|
- * | erfc             | 1 - erf below 1.5, a continued fraction above                               |
  * | lgamma           | Stirling's series from 10 on, recurrence below, reflection for negatives;   |
  * |                  | a series around 2 near its zeros at 1 and 2                                 |
  * | digamma          | asymptotic series from 10 on, recurrence below, reflection for negatives    |
  * | zeta, polygamma  | Euler–Maclaurin summation                                                   |
  * | bessel_i1e       | power series up to 30, asymptotic series beyond                             |
  */
-import { errorFunction } from "../../../formats/arithmetic/special.ts";
 import { logGammaAroundTwo } from "../../../support/log-gamma.ts";
-
-/** exp(-x²) with the rounding error of the square taken into account. */
-function gaussian(x: number): number {
-  const high = Math.fround(x);
-  const low = x - high;
-  return Math.exp(-high * high) * Math.exp(-low * (x + high));
-}
-
-const fractionTerms = 120;
-
-export function erfc(x: number): number {
-  if (x < 1.5) return 1 - errorFunction(x);
-  if (x > 27.3) return 0;
-  if (x !== x) return NaN;
-  let tail = x;
-  for (let term = fractionTerms; term >= 1; term--) tail = x + term / 2 / tail;
-  return gaussian(x) / (tail * Math.sqrt(Math.PI));
-}
 
 const stirling = [
   1 / 12,

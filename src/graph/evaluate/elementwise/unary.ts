@@ -1,5 +1,6 @@
 /** Elementwise functions of one operand whose result has the operand's element type. */
 import {
+  complementaryErrorFunction,
   errorFunction,
   inverseErrorFunction,
   logistic,
@@ -76,7 +77,7 @@ export const unaryForms = {
   "chlo.digamma": { real: special.digamma },
   "chlo.erf": { real: errorFunction },
   "chlo.erf_inv": { real: inverseErrorFunction },
-  "chlo.erfc": { real: special.erfc },
+  "chlo.erfc": { real: complementaryErrorFunction },
   "chlo.is_inf": { real: (x) => Number(Math.abs(x) === Infinity) },
   "chlo.is_neg_inf": { real: (x) => Number(x === -Infinity) },
   "chlo.is_pos_inf": { real: (x) => Number(x === Infinity) },

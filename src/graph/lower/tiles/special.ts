@@ -10,87 +10,9 @@ import { select, withSignOf } from "./bits.ts";
 import { inWide, wide } from "./functions.ts";
 import type { UnaryTile } from "./functions.ts";
 
-const twoOverSqrtPi = 2 / Math.sqrt(Math.PI);
-
 /** Horner's scheme on the coefficients from the lowest power up. */
 function polynomial(coefficients: readonly number[], x: Tile): Tile {
   return coefficients.reduceRight<Tile>((sum, coefficient) => sum.mul(x).add(coefficient), wide(0));
-}
-
-/** exp(-x²) with the rounding error of the square. */
-function gaussian(x: Tile): Tile {
-  const square = x.mul(x);
-  const error = x.fma(x, square.neg());
-  return square.neg().exp().mul(error.neg().exp());
-}
-
-const fractionTerms = 120;
-
-/** exp(x²)·erfc(x) by a continued fraction, for x from 1.5 on. */
-function complementTail(x: Tile): Tile {
-  const tail = loop({ to: fractionTerms, carry: x }, (term, sum) => {
-    const count = wide(fractionTerms).sub(term.cast(f64)).mul(0.5);
-    return x.add(count.div(sum));
-  });
-  return wide(1).div(tail.mul(Math.sqrt(Math.PI)));
-}
-
-function complement(x: Tile): Tile {
-  const far = x.maximum(1.5).minimum(30);
-  const tail = gaussian(far).mul(complementTail(far));
-  const value = select(x.lt(1.5), wide(1).sub(x.erf()), select(x.gt(27.3), wide(0), tail));
-  return select(x.isNan(), x, value);
-}
-
-/** The inverse of erf to seven digits, by two polynomials in -log(1 - y²). */
-function inverseStart(y: Tile): Tile {
-  const w = y.mul(y).neg().log1p().neg();
-  const near = polynomial(
-    [
-      1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-6,
-      -3.5233877e-6, 3.43273939e-7, 2.81022636e-8,
-    ],
-    w.sub(2.5),
-  );
-  const far = polynomial(
-    [
-      2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844,
-      0.00134934322, 0.000100950558, -0.000200214257,
-    ],
-    w.sqrt().sub(3),
-  );
-  return select(w.lt(5), near, far).mul(y);
-}
-
-/** The same nearer to one than f32 goes, where the polynomials end: two digits, by Winitzki's formula. */
-function farStart(y: Tile): Tile {
-  const logarithm = y.mul(y).neg().log1p();
-  const half = logarithm.mul(0.5).add(2 / (Math.PI * 0.147));
-  return half.mul(half).sub(logarithm.div(0.147)).sqrt().sub(half).sqrt();
-}
-
-/** A step of Halley's towards erf(x) = y, from the error erf(x) - y. */
-function halley(x: Tile, error: Tile): Tile {
-  const slope = error.div(gaussian(x).mul(twoOverSqrtPi));
-  return x.sub(slope.div(x.mul(slope).add(1)));
-}
-
-function inverse(y: Tile, isNarrow: boolean): Tile {
-  const size = y.abs();
-  const inside = size.minimum(1 - 2 ** -53);
-  let x = inverseStart(inside);
-  if (isNarrow) x = halley(x, x.erf().sub(inside));
-  else {
-    x = select(inside.lt(1 - 2 ** -24), x, farStart(inside));
-    for (let step = 0; step < 3; step++) {
-      const far = wide(1).sub(inside).sub(complement(x));
-      x = halley(x, select(x.lt(1), x.erf().sub(inside), far));
-    }
-  }
-  const small = size.div(twoOverSqrtPi);
-  const value = select(size.lt(1e-9), small, x);
-  const limit = select(size.eq(1), wide(Infinity), wide(NaN));
-  return withSignOf(select(size.lt(1), value, limit), y);
 }
 
 const stirling = [
@@ -295,13 +217,9 @@ function inWidePair(f: (x: Tile, y: Tile) => Tile): (x: Tile, y: Tile) => Tile {
   return (x, y) => f(x.cast(f64), y.cast(f64)).cast(x.dtype);
 }
 
-const erfInverse: UnaryTile = (y) => inWide((x) => inverse(x, y.dtype.name !== "f64"))(y);
-
 export const specialTiles = {
   bessel_i1e: inWide(besselI1e),
   digamma: inWide(digammaOf),
-  erf_inv: erfInverse,
-  erfc: inWide(complement),
   lgamma: inWide(logGamma),
 } satisfies { readonly [name: string]: UnaryTile };
 

@@ -108,6 +108,7 @@ const unaryEmitters: { readonly [F in FloatUnaryFunction]: Unary } = {
   cbrt: fromMath("cbrt"),
   erf: fromMath("erf"),
   erf_inv: fromMath("erf_inv"),
+  erfc: fromMath("erfc"),
   logistic: fromMath("logistic"),
 };
 
