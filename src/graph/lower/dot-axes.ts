@@ -1,4 +1,5 @@
 /** The axes of an operand of dot_general by what they are to the product, and whether its algorithm rounds what it multiplies. */
+import type { MatmulPrecision } from "../../kernels/matmul/problem.ts";
 import { roundedFormat } from "../ops/dot-algorithms.ts";
 import type { GraphOp } from "../ops/node.ts";
 import type { DotNumbers } from "../ops/structures.ts";
@@ -15,6 +16,33 @@ export function roundsOperands({
     (side) => roundedFormat(algorithm, side, tensorTypeOf(operands[side]).element) !== undefined,
   );
 }
+
+/** How tensor cores make a product of f32; undefined of other elements, and of algorithms that they have not. */
+export function splitPrecisionOf({
+  operands,
+  attributes,
+}: GraphOp<"stablehlo.dot_general">): MatmulPrecision | undefined {
+  const isF32 = [operands.lhs, operands.rhs].every(
+    (value) => tensorTypeOf(value).element === "f32",
+  );
+  const { algorithm } = attributes;
+  if (!isF32 || algorithm === undefined) return undefined;
+  const {
+    lhs_precision_type: left,
+    rhs_precision_type: right,
+    num_primitive_operations: count,
+  } = algorithm;
+  return left === right ? precisions[`${left} ${count}`] : undefined;
+}
+
+const precisions: { readonly [formatAndProducts: string]: MatmulPrecision } = {
+  "tf32 1": "tf32",
+  "tf32 3": "tf32x3",
+  "bf16 3": "bf16x3",
+  "bf16 6": "bf16x6",
+  "bf16 9": "bf16x9",
+  "f32 1": "ieee",
+};
 
 /** Axes of a product's operand by their role, and the axes of the result that they become. */
 export interface DotAxes {

@@ -148,6 +148,8 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
   };
   const kept = new Set<AnyGraphOp>();
   const cheap = cheapMaps(region);
+  const results = new Set(region.results);
+  const isResult = (op: AnyGraphOp): boolean => op.results.some((value) => results.has(value));
   // A splat is written wherever it has to be, so it needs no memory of its own to be handed on.
   const isWritten = (value: GraphValue): boolean => {
     const op = definitions.get(value);
@@ -167,12 +169,30 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
       if (usage === undefined) continue;
       for (const [kernel, points] of asked)
         usage.ask(kernel, isAtOwnPoints(op) ? points : Array.from(points, () => ({})));
-      usage.isKept ||= needsMemory(op, value, isWritten(value));
-      usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
+      const isCopied = isRoot && (isLibraryMap(op) || (sharesBytes(op) && !isResult(op)));
+      usage.isKept ||= isCopied || needsMemory(op, value, isWritten(value));
+      usage.isReread ||= (isRereading(op) && !isInline(op, value)) || (!isRoot && own.isReread);
     }
   }
   keepDeep(region, definitions, kept);
   return kept;
+}
+
+/** Whether the kernels of an op compute the value where they use it, once an element. */
+function isInline(op: AnyGraphOp, value: GraphValue): boolean {
+  const lowering = loweringOf(op);
+  return lowering.form === "steps" && (lowering.inline?.(op as never).includes(value) ?? false);
+}
+
+/** Whether an operation of the library moves what an op is of, from memory. */
+function isLibraryMap(op: AnyGraphOp): boolean {
+  return loweringOf(op).form === "map" && libraryCallOf(op) !== undefined;
+}
+
+/** Whether an op's result is its operand's memory. */
+function sharesBytes(op: AnyGraphOp): boolean {
+  const lowering = loweringOf(op);
+  return lowering.form === "map" && lowering.sameBytes?.(op as never) !== undefined;
 }
 
 /** Longer chains of ops than these are several kernels: tracing one op asks for the next, and the stack ends. */
@@ -222,7 +242,7 @@ function keepDeep(
 /** Whether an op needs a value in memory: all but maps and folds do, and folds over whole windows. */
 function needsMemory(op: AnyGraphOp, value: GraphValue, isWritten: boolean): boolean {
   const { form } = loweringOf(op);
-  if (form === "map") return false;
+  if (form === "map" || isInline(op, value)) return false;
   if (form === "fold")
     return libraryCallOf(op) !== undefined || tiledKernelOf(op)?.loadsWindows === true;
   return form !== "control" || isAsked(op, value) || !isWritten || isNeededWithin(op, value);

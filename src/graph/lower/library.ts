@@ -1,10 +1,11 @@
 /**
- * Products that the library's `matmul` makes: large ones of f16 and bf16 whose operands lie in memory as matrices, or as
+ * Products that the library's `matmul` makes: large ones of f16, bf16 and f32 whose operands lie in memory as matrices, or as
  * batches of them. Others are made by tiles (`tiled/matmul.ts`).
  *
  *   lhs [b, h, q, d]  batch b, h   free q   contracted d     a [b·h, q, d]
  *   rhs [b, h, k, d]  batch b, h   free k   contracted d     b [b·h, d, k], by columns
  */
+import { permute } from "../../kernels/movement/strided-copies.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import type { Operation } from "../../device/operation.ts";
 import { multiplySizes } from "../../ir/size.ts";
@@ -12,7 +13,8 @@ import { tensor, dim } from "../../lang/index.ts";
 import type { GraphOp, GraphValue } from "../ops/node.ts";
 import { sizeOf } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
-import { dotAxes, roundsOperands } from "./dot-axes.ts";
+import type { MatmulPrecision } from "../../kernels/matmul/problem.ts";
+import { dotAxes, roundsOperands, splitPrecisionOf } from "./dot-axes.ts";
 import type { DotAxes } from "./dot-axes.ts";
 import { storageOf, tensorTypeOf } from "./storage.ts";
 
@@ -29,7 +31,7 @@ export interface LibraryCall {
 }
 
 /** Below so many products a launch of the library's takes no less time than one of ours. */
-export const leastProducts = 1 << 24;
+export const leastProducts = 1 << 20;
 
 interface Matrix {
   /** Whether the free axes come before the contracted ones. */
@@ -63,10 +65,16 @@ function matrixOf({ shape }: TensorType, { batch, free, contracted }: DotAxes): 
 const operations = new Map<string, Operation>();
 
 /** One operation for all products of the same formats and order in memory, whatever their sizes: their kernels are shared. */
-function operationOf(left: Matrix, right: Matrix, element: TensorType, out: TensorType): Operation {
+function operationOf(
+  left: Matrix,
+  right: Matrix,
+  element: TensorType,
+  out: TensorType,
+  precision: MatmulPrecision | undefined,
+): Operation {
   const isBatch = left.batch > 1;
   const orders = [left.isFreeFirst, right.isFreeFirst, isBatch];
-  const key = [...orders, element.element, out.element].join();
+  const key = [...orders, element.element, out.element, precision].join();
   const known = operations.get(key);
   if (known !== undefined) return known;
   const dtype = storageOf(element.element);
@@ -82,6 +90,7 @@ function operationOf(left: Matrix, right: Matrix, element: TensorType, out: Tens
     a: spec(m, k, left.isFreeFirst),
     b: spec(k, n, !right.isFreeFirst),
     out: result,
+    ...(precision !== undefined && { precision }),
   }) as unknown as Operation;
   operations.set(key, made);
   return made;
@@ -93,12 +102,13 @@ export const halves: readonly string[] = ["bf16", "f16"];
 export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCall | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
-  if (result === undefined || roundsOperands(op)) return undefined;
+  const precision = splitPrecisionOf(op);
+  if (result === undefined || (precision === undefined && roundsOperands(op))) return undefined;
   const [left, right, out] = [tensorTypeOf(lhs), tensorTypeOf(rhs), tensorTypeOf(result)];
   const isOurs =
-    halves.includes(left.element) &&
     left.element === right.element &&
-    (out.element === left.element || out.element === "f32");
+    (out.element === left.element || out.element === "f32") &&
+    (precision !== undefined || halves.includes(left.element));
   if (!isOurs) return undefined;
   const numbers = op.attributes.dot_dimension_numbers;
   const a = matrixOf(left, dotAxes(numbers, "lhs", left.shape.length));
@@ -108,12 +118,53 @@ export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCal
   const shaped = (rows: number, columns: number): readonly number[] =>
     a.batch === 1 ? [rows, columns] : [a.batch, rows, columns];
   return {
-    operation: operationOf(a, b, left, out),
+    operation: operationOf(a, b, left, out, precision),
     inputs: [
       { name: "a", value: lhs, shape: shaped(a.free, a.contracted) },
       { name: "b", value: rhs, shape: shaped(b.contracted, b.free) },
     ],
     outputs: [{ name: "out", shape: shaped(a.free, b.free) }],
+  };
+}
+
+/** Below so many elements a transpose is a map like others. */
+const leastMoved = 1 << 14;
+
+const transposes = new Map<string, Operation>();
+
+/** One operation for all transposes that move axes alike. */
+function transposeOf({ element, shape }: TensorType, permutation: readonly number[]): Operation {
+  const key = [element, ...permutation].join();
+  const known = transposes.get(key);
+  if (known !== undefined) return known;
+  const dtype = storageOf(element);
+  if (dtype === undefined) throw new Error("devices have this format");
+  const made = permute({
+    x: tensor(
+      dtype,
+      shape.map((_, axis) => dim(`d${axis}`)),
+    ),
+    permutation,
+  }) as unknown as Operation;
+  transposes.set(key, made);
+  return made;
+}
+
+/** Large transposes that make rows columns are copies of squares. */
+export function libraryTranspose(op: GraphOp<"stablehlo.transpose">): LibraryCall | undefined {
+  const { operand } = op.operands;
+  const [result] = op.results;
+  if (result === undefined) return undefined;
+  const [type, out] = [tensorTypeOf(operand), tensorTypeOf(result)];
+  const { permutation } = op.attributes;
+  // Where the innermost axis stays, elements of a run are neighbours of a lane's, as in any map.
+  const innermost = permutation.findLast((axis) => type.shape[axis] !== 1);
+  const isTurned = innermost !== type.shape.findLastIndex((extent) => extent !== 1);
+  if (!isTurned || sizeOf(type.shape) < leastMoved) return undefined;
+  return {
+    operation: transposeOf(type, permutation),
+    inputs: [{ name: "x", value: operand, shape: type.shape }],
+    outputs: [{ name: "out", shape: out.shape }],
   };
 }
 

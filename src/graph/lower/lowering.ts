@@ -52,6 +52,8 @@ export type Lowering<K extends GraphOpKind> =
       readonly rule: PointRule<K>;
       /** The operand whose bytes are those of the result: where both need memory, they share it. */
       readonly sameBytes?: ((op: GraphOp<K>) => GraphValue) | undefined;
+      /** An operation of the library where the result is kept, which reads its operands from memory. */
+      readonly library?: ((op: GraphOp<K>) => LibraryCall | undefined) | undefined;
     }
   | {
       readonly form: "fold";
@@ -64,6 +66,8 @@ export type Lowering<K extends GraphOpKind> =
   | {
       readonly form: "steps";
       readonly steps: (op: GraphOp<K>) => readonly KernelStep[];
+      /** Operands whose elements are looked at once, in the kernel that computes them. */
+      readonly inline?: (op: GraphOp<K>) => readonly GraphValue[];
     }
   | {
       readonly form: "library";

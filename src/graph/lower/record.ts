@@ -21,7 +21,8 @@ import { dotAt, plainDotNumbers } from "./rules/products.ts";
 import { raggedDotAt } from "./rules/ragged.ts";
 import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
-import { scatterAt, sortedRowSteps } from "./rules/scatter.ts";
+import { isReadOnce, sortedRowSteps } from "./rules/scatter-rows.ts";
+import { scatterAt } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
 import { topKLowering } from "./sort/top-k.ts";
 import { tiledMatmul } from "./tiled/matmul.ts";
@@ -63,7 +64,11 @@ export const lowerings: Lowerings<GraphOpKind> = {
         : isWorthSorting(op)
           ? { form: "expand", to: expandScatter }
           : isSortedRows(op)
-            ? { form: "steps", steps: sortedRowSteps }
+            ? {
+                form: "steps",
+                steps: sortedRowSteps,
+                inline: (scatter) => (isReadOnce(scatter) ? scatter.operands.updates : []),
+              }
             : fold(scatterAt),
   },
   "stablehlo.dot_general": {
@@ -162,7 +167,8 @@ export function loweringOf(op: AnyGraphOp): AnyLowering {
 /** The operation of the library that makes an op's result. */
 export function libraryCallOf(op: AnyGraphOp): LibraryCall | undefined {
   const lowering = loweringOf(op);
-  return lowering.form === "fold" ? lowering.library?.(op as never) : undefined;
+  const mayCall = lowering.form === "fold" || lowering.form === "map";
+  return mayCall ? lowering.library?.(op as never) : undefined;
 }
 
 /** The kernel over larger tiles that an op has for its shapes and types. */

@@ -25,6 +25,7 @@ import {
   storageOf,
   tensorTypeOf,
 } from "../lower/storage.ts";
+import { normalProductsPass, turnProductsPass } from "../normal/pass.ts";
 import { expandElements } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import type {
@@ -57,6 +58,10 @@ function devicePasses(name: string): readonly GraphPass[] {
     inlinePass,
     splitComplexPass(name),
     unrollPass,
+    simplifyPass,
+    turnProductsPass,
+    simplifyPass,
+    normalProductsPass("f32"),
     simplifyPass,
     hoistPass,
     csePass,
@@ -355,7 +360,7 @@ class Compiler {
     }
     if (this.#sharesBytes(op, wanted)) return;
     const call = libraryCallOf(op);
-    if (call !== undefined) {
+    if (call?.inputs.every(({ value }) => this.#buffers.has(value)) === true) {
       this.#call(op, call, wanted, steps);
       return;
     }
@@ -574,6 +579,7 @@ function isDeferrable(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): 
   return (
     loweringOf(op).form === "map" &&
     op.kind !== "stablehlo.constant" &&
+    libraryCallOf(op) === undefined &&
     op.results.every((value) => wanted.get(value)?.place.kind === "result")
   );
 }

@@ -63,7 +63,7 @@ const wideCombiners: { readonly [K in GraphOpKind]?: (left: Tile, right: Tile) =
   "stablehlo.multiply": (left, right) => left.mul(right),
 };
 
-function foldingOf(body: GraphRegion, inputs: readonly GraphValue[]): Folding {
+export function foldingOf(body: GraphRegion, inputs: readonly GraphValue[]): Folding {
   const [only, ...others] = inputs;
   const kind = combinerKind(body);
   const element = only === undefined ? "i1" : tensorTypeOf(only).element;

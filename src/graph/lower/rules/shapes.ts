@@ -1,4 +1,5 @@
 /** Ops that move elements: each asks for its operands at other points. */
+import { libraryTranspose } from "../library.ts";
 import { i32, u16, u8 } from "../../../formats/dtype.ts";
 import type { Tile } from "../../../lang/index.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
@@ -229,13 +230,16 @@ export const shapeLowerings = {
   "stablehlo.dynamic_reshape": view(({ operands }, points, context) => [
     context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
   ]),
-  "stablehlo.transpose": view(({ operands, attributes }, points, context) => {
-    const { permutation } = attributes;
-    if (permutation.every((axis, i) => axis === i))
-      return [context.element(operands.operand, points)];
-    const axes = permutation.map((_, axis) => points.axis(permutation.indexOf(axis)));
-    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
-  }),
+  "stablehlo.transpose": {
+    ...view<"stablehlo.transpose">(({ operands, attributes }, points, context) => {
+      const { permutation } = attributes;
+      if (permutation.every((axis, i) => axis === i))
+        return [context.element(operands.operand, points)];
+      const axes = permutation.map((_, axis) => points.axis(permutation.indexOf(axis)));
+      return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+    }),
+    library: libraryTranspose,
+  },
   "stablehlo.reverse": view(({ operands, attributes }, points, context) => {
     const axes = points.axes.map((index, axis) =>
       attributes.dimensions.includes(axis)

@@ -20,8 +20,9 @@ import { shortSum } from "../../ops/products.ts";
 import { sizeOf } from "../../ops/types.ts";
 import { axesOfPosition } from "../points/points.ts";
 import type { Index } from "../points/indices.ts";
-import { dotAxes, roundsOperands } from "../dot-axes.ts";
+import { dotAxes, roundsOperands, splitPrecisionOf } from "../dot-axes.ts";
 import type { DotAxes } from "../dot-axes.ts";
+import type { MatmulPrecision } from "../../../kernels/matmul/problem.ts";
 import { tensorTypeOf } from "../storage.ts";
 import { converted } from "../tiles/convert.ts";
 import { tileExtent } from "./tiled.ts";
@@ -85,7 +86,7 @@ export function isReadable(shape: readonly number[], axes: DotAxes): boolean {
 
 /** Formats that `dot` multiplies with each other, and the format of its sums. */
 const sums: { readonly [E in ElementType]?: DType } = {
-  f32: dtypes.f64,
+  f32: dtypes.f32,
   bf16: dtypes.f32,
   f16: dtypes.f32,
   f64: dtypes.f64,
@@ -108,7 +109,6 @@ interface Operand {
 
 /** A tile of an operand in the format that is multiplied. */
 function factor(tile: Tile): Tile {
-  if (tile.dtype === dtypes.f32) return tile.cast(dtypes.f64);
   return tile.dtype.kind === "float" && tile.dtype.bits === 8 ? tile.cast(dtypes.f16) : tile;
 }
 
@@ -173,8 +173,9 @@ function indexAlong(shape: readonly number[], axis: number): Tile<"i32"> {
 export function tiledMatmul(op: GraphOp<"stablehlo.dot_general">): TiledKernel | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
-  if (result === undefined || roundsOperands(op)) return undefined;
-  return matmulKernel(lhs, rhs, result, op.attributes.dot_dimension_numbers);
+  const precision = splitPrecisionOf(op);
+  if (result === undefined || (precision === undefined && roundsOperands(op))) return undefined;
+  return matmulKernel(lhs, rhs, result, op.attributes.dot_dimension_numbers, precision);
 }
 
 function matmulKernel(
@@ -182,6 +183,7 @@ function matmulKernel(
   rhs: GraphValue,
   result: GraphValue,
   numbers: DotNumbers,
+  precision: MatmulPrecision | undefined,
 ): TiledKernel | undefined {
   const [left, right, out] = [tensorTypeOf(lhs), tensorTypeOf(rhs), tensorTypeOf(result)];
   const sum = sums[left.element];
@@ -231,7 +233,11 @@ function matmulKernel(
           tile: { free: tile.n, contracted: tile.k },
           order: ["contracted", "free"],
         });
-        return dot(factor(x), factor(y), { accumulator: partial, dtype: sum }) as Tile;
+        return dot(factor(x), factor(y), {
+          accumulator: partial,
+          dtype: sum,
+          ...(precision !== undefined && { precision }),
+        }) as Tile;
       });
       const [target] = outputs;
       const value = converted(total, sum.name as ElementType, out.element);
