@@ -5,6 +5,7 @@
  */
 import type { Tile } from "../../../lang/index.ts";
 import type { GraphOp } from "../../ops/node.ts";
+import type { ScatterNumbers } from "../../ops/structures.ts";
 import { sizeOf } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
 import { isWithin, subtractIndex } from "../points/indices.ts";
@@ -27,13 +28,18 @@ export function scatterAt(
   const rank = points.shape.length;
   const scatterAxes = axesBeside(updateShape.length, numbers.update_window_dims);
   const windowAxes = axesBeside(rank, numbers.inserted_window_dims, numbers.input_batching_dims);
-  const vectors = scatterAxes.map((axis) => updateShape[axis] ?? 1);
+  // Of batches, each has its own index vectors.
+  const batching = batchAxes(numbers);
+  const vectors = scatterAxes.map((axis, i) => (batching.has(i) ? 1 : (updateShape[axis] ?? 1)));
   const sizes = new Array<number>(rank).fill(1);
   for (const [i, axis] of windowAxes.entries())
     sizes[axis] = updateShape[numbers.update_window_dims[i] ?? 0] ?? 1;
   const start = operands.inputs.map((value) => context.element(value, points));
   return foldTurns(sizeOf(vectors), start, points, context, (turn, carry, inner) => {
-    const batch = axesOfPosition(turn, vectors);
+    const batch = axesOfPosition(turn, vectors).map((index, i) => {
+      const axis = batching.get(i);
+      return axis === undefined ? index : points.axis(axis);
+    });
     const first = startAt(
       operands.scatter_indices,
       scatterStarts(numbers),
@@ -57,4 +63,14 @@ export function scatterAt(
     const where = allHold([...fits, ...inside]);
     return combined(regions.update_computation, carry, values, points, inner, where);
   });
+}
+
+/** The axes of index vectors that are batches, counted without that of components, each with its axis of the operand. */
+function batchAxes(numbers: ScatterNumbers): ReadonlyMap<number, number> {
+  const {
+    scatter_indices_batching_dims: own,
+    input_batching_dims: axes,
+    index_vector_dim: vector,
+  } = numbers;
+  return new Map(own.map((axis, i) => [axis < vector ? axis : axis - 1, axes[i] ?? 0]));
 }

@@ -20,6 +20,7 @@ import { Points } from "../points/points.ts";
 import { dtypeOf, isStorageOnly, tensorTypeOf } from "../storage.ts";
 import { constantTile, select } from "../tiles/bits.ts";
 import { wrapped } from "../tiles/convert.ts";
+import { tiledReduceWith } from "./reduce-with.ts";
 import { tileExtent } from "./tiled.ts";
 import type { TiledKernel } from "./tiled.ts";
 
@@ -119,24 +120,41 @@ export function blockCount(view: {
   return view.inner === 1 ? cdiv(view.outer, width) : view.outer * cdiv(view.inner, width);
 }
 
-/** What a block does: its tile, and the matrix whose windows it folds. */
-interface Reduction {
-  readonly operand: GraphValue;
-  readonly init: GraphValue;
-  readonly combiner: Combiner;
+/** A reduction by blocks, and the tile of one. */
+export interface ReductionView {
   readonly outer: number;
   readonly reduced: number;
   readonly inner: number;
-  /** The axis of the tile that is folded last: columns where the reduced axes are the innermost. */
+  /** The axis of the tile that is folded: columns where the reduced axes are the innermost. */
   readonly along: 0 | 1;
   /** How many of the reduced elements a tile has, and how many results. */
   readonly depth: number;
   readonly width: number;
 }
 
+/** How blocks reduce these axes; undefined where lanes do it as well, or where they lie apart. */
+export function viewOf(
+  shape: readonly number[],
+  dimensions: readonly number[],
+): ReductionView | undefined {
+  const view = blocked(shape, dimensions);
+  if (view === undefined) return undefined;
+  const { outer, reduced, inner } = view;
+  const isThin = reduced < leastReduced || (inner > 1 && inner < leastInner);
+  if (isThin || outer * inner === 0) return undefined;
+  return { ...view, along: inner === 1 ? 1 : 0, ...tileOf(view) };
+}
+
+/** What a block does: its tile, and the matrix whose windows it folds. */
+interface Reduction extends ReductionView {
+  readonly operand: GraphValue;
+  readonly init: GraphValue;
+  readonly combiner: Combiner;
+}
+
 export function tiledReduce(op: GraphOp<"stablehlo.reduce">): TiledKernel | undefined {
   const reduction = reductionOf(op);
-  return reduction === undefined ? undefined : reduceKernel(reduction);
+  return reduction === undefined ? tiledReduceWith(op) : reduceKernel(reduction);
 }
 
 function reductionOf(op: GraphOp<"stablehlo.reduce">): Reduction | undefined {
@@ -147,14 +165,10 @@ function reductionOf(op: GraphOp<"stablehlo.reduce">): Reduction | undefined {
     return undefined;
   const { shape, element } = tensorTypeOf(operand);
   const combiner = combinerOf(op, element);
-  const view = blocked(shape, op.attributes.dimensions);
+  const view = viewOf(shape, op.attributes.dimensions);
   if (combiner === undefined || view === undefined || tensorTypeOf(result).element !== element)
     return undefined;
-  const { outer, reduced, inner } = view;
-  const { depth, width } = tileOf(view);
-  const isThin = reduced < leastReduced || (inner > 1 && inner < leastInner);
-  if (isThin || outer * inner === 0) return undefined;
-  return { operand, init, combiner, ...view, along: inner === 1 ? 1 : 0, depth, width };
+  return { operand, init, combiner, ...view };
 }
 
 function reduceKernel(reduction: Reduction): TiledKernel {
