@@ -156,7 +156,21 @@ export const namedTensors = checked(
  */
 export const compilePlan = checked(
   "compilePlan",
-  [module, string],
+  [
+    module,
+    string,
+    optional({
+      expected: "a list of places of arguments",
+      holds: isListOf((each) => Number.isSafeInteger(each)),
+    }),
+    optional({
+      expected: '{ matmulPrecision: "f32" or "tf32" }',
+      holds: (value) =>
+        isRecord(value) &&
+        Object.keys(value).every((name) => name === "matmulPrecision") &&
+        ["f32", "tf32", undefined].includes(value["matmulPrecision"] as string | undefined),
+    }),
+  ],
   (program: GraphModule, ...rest: AfterFirst<typeof compile>) => compile(sound(program), ...rest),
 );
 /** A plan as text: its steps, the kernels that they launch, and where values lie. */

@@ -7,6 +7,7 @@ import { capturesOf } from "../ops/captures.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { mapBodies, mapRegions } from "../passes/pass.ts";
 import type { GraphPass } from "../passes/pass.ts";
+import { patchProduct } from "./convolutions.ts";
 import { normalProduct, turnedProduct } from "./products.ts";
 import type { MatmulPrecision } from "./products.ts";
 
@@ -84,3 +85,8 @@ export function normalProductsPass(precision: MatmulPrecision): GraphPass {
       : undefined,
   );
 }
+
+/** Convolutions of few channels as products. */
+export const patchesPass: GraphPass = rewriting("patches", (op, place) =>
+  op.kind === "stablehlo.convolution" ? patchProduct(op, place.builder) : undefined,
+);

@@ -10,8 +10,6 @@ import { fromElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { placedAt, TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
-import { splitComplexPass } from "../lower/complex/pass.ts";
-import { expandPass } from "../lower/expand/pass.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
@@ -25,7 +23,6 @@ import {
   storageOf,
   tensorTypeOf,
 } from "../lower/storage.ts";
-import { normalProductsPass, turnProductsPass } from "../normal/pass.ts";
 import { expandElements } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import type {
@@ -40,35 +37,13 @@ import { isTensor, sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { opsWithin, regionsOf } from "../ops/traverse.ts";
 import { tripCount } from "../ops/trip-count.ts";
-import { csePass } from "../passes/cse.ts";
-import { dcePass } from "../passes/dce.ts";
 import { inlinePass } from "../passes/inline.ts";
-import { hoistPass, unrollPass } from "../passes/loops.ts";
-import type { GraphPass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pass-order.ts";
-import { simplifyPass } from "../passes/simplify.ts";
 import { withAliases } from "./aliases.ts";
 import { placeBuffers } from "./buffer-assignment.ts";
+import { devicePasses } from "./device-passes.ts";
+import type { CompileOptions } from "./device-passes.ts";
 import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
-
-/** What devices are given is not folded: what a program computes from constants, it computes there. */
-function devicePasses(name: string): readonly GraphPass[] {
-  return [
-    expandPass,
-    inlinePass,
-    splitComplexPass(name),
-    unrollPass,
-    simplifyPass,
-    turnProductsPass,
-    simplifyPass,
-    normalProductsPass("f32"),
-    simplifyPass,
-    hoistPass,
-    csePass,
-    simplifyPass,
-    dcePass,
-  ];
-}
 
 /** The module with this function alone for others to call, so that what only others need is dropped. */
 function only(module: GraphModule, name: string): GraphModule {
@@ -106,13 +81,14 @@ export function compilePlan(
   module: GraphModule,
   name: string,
   donated: readonly number[] = [],
+  { matmulPrecision = "f32" }: CompileOptions = {},
 ): Plan {
   const { body: declared, location } = functionOf(module, name);
   const inlined = inlinePass.run(only(module, name));
   for (const { body, location: place } of inlined.functions.values())
     requireKnownTypes(body, place);
   return placing(location, () => {
-    const { body } = functionOf(runPasses(inlined, devicePasses(name)), name);
+    const { body } = functionOf(runPasses(inlined, devicePasses(name, matmulPrecision)), name);
     return withAliases(new Compiler().compile(body, declared, name, location), donated);
   });
 }

@@ -1,11 +1,11 @@
 /**
- * Convolutions that are the library's `convolution`: those of f16 and bf16 whose windows go over an input without holes. Input and
+ * Convolutions that are the library's `convolution`: those of f16, bf16 and f32 whose windows go over an input without holes. Input and
  * result have their channels last or first; weights in another order than the library's are transposed before.
  *
  *   [b, 0, 1, f] x [0, 1, i, o] -> [b, 0, 1, f]      weights to [o, 0, 1, i], channels last
  *   [b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]      as it is, channels first
  *
- * Both sum in f32 and round once. f32 stays with the rule at points, which sums in f64.
+ * Both sum in f32 and round once.
  */
 import { convolution } from "../../../kernels/convolution/convolution.ts";
 import type { Operation } from "../../../device/operation.ts";
@@ -16,7 +16,14 @@ import type { ConvolutionNumbers } from "../../ops/structures.ts";
 import { transpose } from "../../transform/arithmetic.ts";
 import type { LibraryCall } from "../library.ts";
 import { storageOf } from "../storage.ts";
-import { axesInOrder, channelsOf, isInOrder, isWorthwhile, typesOf } from "./shared.ts";
+import {
+  axesInOrder,
+  channelsOf,
+  isInOrder,
+  isWorthwhile,
+  precisionOf,
+  typesOf,
+} from "./shared.ts";
 import type { Channels, Convolution, Types } from "./shared.ts";
 
 /** The axes of the weights in the order that the library has them in. */
@@ -90,6 +97,7 @@ function operationOf(op: Convolution, channels: Channels, { lhs, rhs, out }: Typ
       number,
     ])[],
     groups: attributes.feature_group_count,
+    ...precisionOf(op, { lhs, rhs, out }),
   };
   const key = JSON.stringify([channels, lhs.element, lhs.shape, rhs.shape, out.element, windows]);
   const known = operations.get(key);

@@ -23,7 +23,14 @@ import { tensorType } from "../../ops/types.ts";
 import { transpose } from "../../transform/arithmetic.ts";
 import type { LibraryCall } from "../library.ts";
 import { storageOf } from "../storage.ts";
-import { axesInOrder, channelsOf, isInOrder, isWorthwhile, typesOf } from "./shared.ts";
+import {
+  axesInOrder,
+  channelsOf,
+  isInOrder,
+  isWorthwhile,
+  precisionOf,
+  typesOf,
+} from "./shared.ts";
 import type { Channels, Convolution, Types } from "./shared.ts";
 
 /** The windows of a forward convolution along its spatial axes. */
@@ -75,6 +82,7 @@ interface Gradient {
   readonly channels: Channels;
   readonly windows: Windows;
   readonly types: Types;
+  readonly precision: ReturnType<typeof precisionOf>;
 }
 
 function worthwhileTypes(op: Convolution): Types | undefined {
@@ -108,7 +116,9 @@ function inputGradient(op: Convolution): Gradient | undefined {
       };
     }),
   );
-  return windows === undefined ? undefined : { channels, windows, types };
+  return windows === undefined
+    ? undefined
+    : { channels, windows, types, precision: precisionOf(op, types) };
 }
 
 /** The axes of the kernel as the forward convolution has them: what is summed here is made there. */
@@ -190,7 +200,9 @@ function weightGradient(op: Convolution): Gradient | undefined {
       before: attributes.padding?.[i]?.[0] ?? 0,
     })),
   );
-  return windows === undefined ? undefined : { channels, windows, types };
+  return windows === undefined
+    ? undefined
+    : { channels, windows, types, precision: precisionOf(op, types) };
 }
 
 /** Where channels stand in operands whose first axis is summed over. */
@@ -262,15 +274,21 @@ const operations = new Map<string, Operation>();
 /** One operation for all gradients of the same shapes and windows: their kernels are shared. */
 function operationOf(
   kind: "x" | "w",
-  { channels, windows, types }: Gradient,
+  { channels, windows, types, precision }: Gradient,
   shapes: { readonly x: readonly number[]; readonly w: readonly number[] },
 ): Operation {
-  const key = JSON.stringify([kind, channels, types.lhs.element, shapes, windows]);
+  const key = JSON.stringify([kind, channels, types.lhs.element, shapes, windows, precision]);
   const known = operations.get(key);
   if (known !== undefined) return known;
   const dtype = storageOf(types.lhs.element);
   if (dtype === undefined) throw new Error("devices have this format");
-  const spec = { x: tensor(dtype, shapes.x), w: tensor(dtype, shapes.w), channels, ...windows };
+  const spec = {
+    x: tensor(dtype, shapes.x),
+    w: tensor(dtype, shapes.w),
+    channels,
+    ...windows,
+    ...precision,
+  };
   const made = (kind === "x"
     ? convolutionBackwardX(spec)
     : convolutionBackwardW(spec)) as unknown as Operation;

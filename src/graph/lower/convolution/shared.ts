@@ -1,4 +1,5 @@
 /** What convolutions of the library have in common: types, the order of axes, and when they are worth it. */
+import type { MatmulPrecision } from "../../../kernels/matmul/problem.ts";
 import type { GraphOp } from "../../ops/node.ts";
 import type { ConvolutionNumbers } from "../../ops/structures.ts";
 import { sizeOf } from "../../ops/types.ts";
@@ -59,13 +60,24 @@ export function channelsOf(numbers: ConvolutionNumbers): Channels | undefined {
   );
 }
 
+/** How f32 is multiplied: as its products are, by what the program asks for. */
+export function precisionOf(
+  { attributes }: Convolution,
+  { lhs }: Types,
+): { readonly precision?: MatmulPrecision } {
+  if (lhs.element !== "f32") return {};
+  const config = attributes.precision_config ?? [];
+  if (config.includes("HIGHEST")) return { precision: "bf16x6" };
+  return { precision: config.includes("HIGH") ? "bf16x3" : "tf32x3" };
+}
+
 /** Whether the formats are the library's, and the products so many that its kernels take less time than ours. */
 export function isWorthwhile({ attributes }: Convolution, { lhs, rhs, out }: Types): boolean {
   const spatial = lhs.shape.length - 2;
   const outputs = rhs.shape[attributes.dimension_numbers.kernel_output_feature_dimension] ?? 1;
   const products = sizeOf(out.shape) * (sizeOf(rhs.shape) / Math.max(1, outputs));
   return (
-    halves.includes(lhs.element) &&
+    (halves.includes(lhs.element) || (lhs.element === "f32" && out.element === "f32")) &&
     lhs.element === rhs.element &&
     spatial >= 1 &&
     spatial <= 3 &&

@@ -1,0 +1,40 @@
+/** The passes that a program goes through before kernels are made of it, and what they are told. */
+import { splitComplexPass } from "../lower/complex/pass.ts";
+import { expandPass } from "../lower/expand/pass.ts";
+import { normalProductsPass, patchesPass, turnProductsPass } from "../normal/pass.ts";
+import type { MatmulPrecision } from "../normal/products.ts";
+import { csePass } from "../passes/cse.ts";
+import { dcePass } from "../passes/dce.ts";
+import { inlinePass } from "../passes/inline.ts";
+import { hoistPass, unrollPass } from "../passes/loops.ts";
+import type { GraphPass } from "../passes/pass.ts";
+import { simplifyPass } from "../passes/simplify.ts";
+
+/** What a program leaves to who runs it. */
+export interface CompileOptions {
+  /**
+   * How products of f32 are multiplied that ask for no precision: `"f32"`, no less exact than sums of f32 are, or `"tf32"`, as JAX does on
+   * GPUs.
+   */
+  readonly matmulPrecision?: MatmulPrecision;
+}
+
+/** What devices are given is not folded: what a program computes from constants, it computes there. */
+export function devicePasses(name: string, precision: MatmulPrecision): readonly GraphPass[] {
+  return [
+    patchesPass,
+    expandPass,
+    inlinePass,
+    splitComplexPass(name),
+    unrollPass,
+    simplifyPass,
+    turnProductsPass,
+    simplifyPass,
+    normalProductsPass(precision),
+    simplifyPass,
+    hoistPass,
+    csePass,
+    simplifyPass,
+    dcePass,
+  ];
+}
