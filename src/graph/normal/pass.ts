@@ -81,7 +81,7 @@ export const turnProductsPass: GraphPass = rewriting("turn-products", (op, place
 export function normalProductsPass(precision: MatmulPrecision): GraphPass {
   return rewriting("normal-products", (op, place) =>
     op.kind === "stablehlo.dot_general"
-      ? normalProduct(op, place.builder, place.definition, precision)
+      ? normalProduct(op, place.builder, (value) => place.definition(value), precision)
       : undefined,
   );
 }

@@ -11,7 +11,7 @@ import { isFloatElement, isNarrowFloat } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { tensorType } from "../../ops/types.ts";
 import { combiner, convert, reshape, splatOf, typeOfValue } from "../../transform/arithmetic.ts";
-import { blockCount, blocked } from "../tiled/reduce.ts";
+import { blockCount, blocked } from "../tiled/reduction-view.ts";
 
 type Reduce = GraphOp<"stablehlo.reduce">;
 

@@ -14,8 +14,8 @@ import type { PointContext } from "../context.ts";
 import { Points } from "../points/points.ts";
 import { isStorageOnly, narrowBits, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
-import { viewOf } from "./reduce.ts";
-import type { ReductionView } from "./reduce.ts";
+import { viewOf } from "./reduction-view.ts";
+import type { ReductionView } from "./reduction-view.ts";
 import type { TiledKernel } from "./tiled.ts";
 
 type Reduce = GraphOp<"stablehlo.reduce">;
