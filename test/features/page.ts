@@ -1,4 +1,5 @@
 /** Prints the table of features: what a user writes, where it is described, and what shows that it holds. */
+import { markdownTable } from "../../src/support/markdown.ts";
 import { casesOf, features } from "./index.ts";
 import type { Feature } from "./feature.ts";
 
@@ -9,11 +10,7 @@ simulator and the emulator both give, and an independent reference too; ptxas ta
 program for each code, reported on the line that wrote it. A GPU runs the cases with \`npm run test:gpu\`. The rows are in \`test/features\`;
 \`npm run docs\` writes this page from them.`;
 
-function cell(text: string): string {
-  return text.replaceAll("|", "\\|");
-}
-
-function row(feature: Feature): string {
+function row(feature: Feature): readonly string[] {
   const { name, written, page, cases, refused } = feature;
   const shown = casesOf(feature);
   const targets = new Set(shown.flatMap(({ targets: own = ["sm_90a"] }) => own));
@@ -26,14 +23,11 @@ function row(feature: Feature): string {
     typeof cases === "function" ? `${shown.length}` : cases.none,
     typeof cases === "function" ? [...targets].sort().join(", ") : "–",
     "none" in refused ? refused.none : codes.map(link).join(" "),
-  ]
-    .map(cell)
-    .join(" | ");
+  ];
 }
 
 export function renderFeatures(): string {
   const rows = features.toSorted((left, right) => (left.name < right.name ? -1 : 1)).map(row);
-  const header = "what | written | page | cases | targets | refused";
-  const rule = "--- | --- | --- | --- | --- | ---";
-  return `${introduction}\n\n${[header, rule, ...rows].map((line) => `| ${line} |`).join("\n")}\n`;
+  const header = ["what", "written", "page", "cases", "targets", "refused"];
+  return `${introduction}\n\n${markdownTable(header, rows)}\n`;
 }
