@@ -1,6 +1,7 @@
 /** Bitcasts to other widths: simulator and emulator against bytes, whatever the formats, shapes and layouts. */
 import { afterAll, expect, test } from "vitest";
 import { checkPlacement } from "../../test/support/placement-checker.ts";
+import { takesAll } from "../../test/support/sample.ts";
 import { dtypeNames, dtypes } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import { fromElements } from "../formats/hostarray.ts";
@@ -29,8 +30,8 @@ interface Case {
   readonly transposed: boolean;
 }
 
-/** Some of each pair of widths. */
-function drawCases(): readonly Case[] {
+/** One of each pair of widths, or several. */
+function drawCases(most: number): readonly Case[] {
   const random = new Random(seed);
   const shapes = [[64], [3, 16], [4, 32], [16, 128], [2, 5, 16], [128, 16], [7, 48], [1, 16]];
   const byWidths = new Map<string, Case[]>();
@@ -39,7 +40,7 @@ function drawCases(): readonly Case[] {
       const key = `${from.bits} ${to.bits}`;
       const list = byWidths.get(key) ?? [];
       byWidths.set(key, list);
-      if (from.bits === to.bits || list.length > 2) continue;
+      if (from.bits === to.bits || list.length >= most) continue;
       if (list.length > 0 && random.below(3) > 0) continue;
       const shape = random.pick(shapes);
       const transposed = shape.length === 2 && random.below(2) === 0;
@@ -73,7 +74,7 @@ afterAll(async () => {
   for (const device of devices) (await device).dispose();
 });
 
-const cases = drawCases();
+const cases = drawCases(takesAll ? 12 : 1);
 
 test("each pair of widths is drawn", () => {
   const widths = new Set(cases.map(({ from, to }) => `${from.bits} ${to.bits}`));

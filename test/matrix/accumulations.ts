@@ -64,7 +64,7 @@ const ofLoop: Form["make"] = (pair, shape, accumulation) => {
 };
 
 const forms: { readonly [name: string]: Form } = {
-  "in registers": { shape: [32, 16, 160], make: ofRegisters },
+  "in registers": { shape: [16, 8, 160], make: ofRegisters },
   "by threads": { shape: [4, 8, 96], make: ofRegisters },
   "in shared memory": { shape: [64, 16, 288], make: ofShared },
   "in a loop": { shape: [64, 16, 384], make: ofLoop },

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { exact, exactFormat, roundExact } from "../../../test/support/exact-rounding.ts";
 import type { Exact, Mode } from "../../../test/support/exact-rounding.ts";
+import { takesAll } from "../../../test/support/sample.ts";
 import { Random } from "../../support/random.ts";
 import { allocateElements, dtypes } from "../dtype.ts";
 import type { DType } from "../dtype.ts";
@@ -126,7 +127,7 @@ test("all functions, formats and manners", () => {
   expect(new Set(cases.map(({ fn, dtype }) => `${fn} ${dtype.name}`)).size).toBe(16);
   for (const { fn, dtype, manner } of cases) {
     const random = new Random(seed);
-    const count = 80;
+    const count = takesAll ? 300 : 40;
     const given = Array.from({ length: count }, () =>
       [0, 1, 2].map(() => randomNumber(dtype, random)),
     );

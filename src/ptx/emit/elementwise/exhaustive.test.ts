@@ -29,7 +29,10 @@ test("quotients, remainders and shifts of every pair of i8 and u8", () => {
   expect(findDifferences(defaultTarget, probesOf(list, "words"), all)).toEqual([]);
 });
 
-test("every pair of powers of two", () => {
+// Where an instruction does it, some codes tell as much.
+const some = takesAll ? all : all / 8;
+
+test("pairs of powers of two", () => {
   const list = select(
     (computes) =>
       computes.kind !== "select" &&
@@ -39,12 +42,9 @@ test("every pair of powers of two", () => {
   );
   // Six functions of two, a root, six comparisons and two tests.
   expect(list).toHaveLength(15);
-  for (const level of ["words", "element"] as const)
-    expect(findDifferences(defaultTarget, probesOf(list, level), all)).toEqual([]);
+  expect(findDifferences(defaultTarget, probesOf(list, "words"), some)).toEqual([]);
+  expect(findDifferences(defaultTarget, probesOf(list, "element"), some / 16)).toEqual([]);
 });
-
-// Where an instruction does it, some codes tell as much.
-const some = takesAll ? all : all / 8;
 
 test.each([
   [targets.sm_80, all],
