@@ -79,7 +79,6 @@ export const languageReasons: Reasons = {
   },
   sliceView: { matrix: host },
   stridedLayout: { matrix: host },
-  switchCase: { example: fragment },
   takeAlong: { example: fragment },
   threadIndex: { example: fragment },
   tiling: { matrix: host },
@@ -92,7 +91,6 @@ export const languageReasons: Reasons = {
   union: { example: fragment },
   unpackElements: { matrix: host },
   waitForPreviousKernel: { example: fragment },
-  warps: { example: fragment },
   wholeView: { matrix: host },
 };
 

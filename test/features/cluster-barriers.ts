@@ -4,7 +4,6 @@ import {
   clusterBarrier,
   clusterRank,
   clusterSync,
-  compileAhead,
   copyAsync,
   f32,
   fromNumbers,
@@ -19,6 +18,8 @@ import {
   when,
 } from "tilewright";
 import type { Scalar } from "tilewright";
+import { lower } from "../../src/lower/stages.ts";
+import { targets } from "../../src/targets/target.ts";
 import type { TargetName } from "../../src/targets/target.ts";
 import type { Feature } from "./feature.ts";
 
@@ -265,7 +266,7 @@ const largeClusters: Feature = {
     },
   ],
   refused: [
-    { code: "TW3017", by: () => compileAhead(sixteen(), "sm_120a") },
+    { code: "TW3017", by: () => lower(sixteen().kernel, targets.sm_120a) },
     {
       code: "TW2216",
       by: () => kernel({ name: "more", grid: { i: 32 }, cluster: { i: 32 } }, () => undefined),

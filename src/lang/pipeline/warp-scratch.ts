@@ -14,7 +14,8 @@ import { Ref } from "../ref.ts";
 import type { DTypeName } from "../../formats/dtype.ts";
 import type { Trace, WarpCode } from "../trace.ts";
 import type { Tree } from "../tree.ts";
-import type { Named } from "./pipeline-step.ts";
+
+type Named = { readonly [name: string]: unknown };
 
 /** What a pipeline allocates. */
 export interface PipelineScratch {

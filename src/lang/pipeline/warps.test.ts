@@ -6,19 +6,8 @@ import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import {
-  block,
-  constant,
-  kernel,
-  loop,
-  pipeline,
-  switchCase,
-  tensor,
-  warps,
-  when,
-  zeros,
-} from "../index.ts";
-import type { KernelDefinition } from "../index.ts";
+import { block, kernel, loop, pipeline, switchCase, tensor, warps, when, zeros } from "../index.ts";
+import type { KernelDefinition, Scalar } from "../index.ts";
 
 const [rows, columns] = [48, 32];
 const numbers = Array.from({ length: rows * columns }, (_, place) => (place % 97) - 40);
@@ -213,7 +202,7 @@ test("warps of several threads, and multicasts, are refused", () => {
     kernel({ name: "shared", grid: { i: 2 }, cluster: { i: 2 }, ...arrays }, ({ x }) => {
       warps(() => {
         const row = {
-          at: ({ k }: { k: ReturnType<typeof constant<"i32">> }) => x.at(k),
+          at: ({ k }: { k: Scalar<"i32"> }) => x.at(k),
           multicast: "i",
         };
         pipeline({ grid: { k: 2 }, inputs: { row } }, () => undefined);

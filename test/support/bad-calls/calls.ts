@@ -16,6 +16,7 @@ import type { Parameter } from "./junk.ts";
 import { layoutCalls } from "./layout-calls.ts";
 import { kernelCalls } from "./kernel-calls.ts";
 import { pipelineCalls } from "./pipeline-calls.ts";
+import { synchronisationCalls } from "./synchronisation-calls.ts";
 import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
 
 const dtype = parameter(() => f32);
@@ -164,16 +165,6 @@ const specification: readonly BadCall[] = [
   host("smem", dtype, memoryShape),
   host("gmem", dtype, memoryShape),
   host(
-    "semaphore",
-    parameter(() => [2], "undefined", "list", "numbers"),
-  ),
-  host("barrier", options()),
-  host(
-    "clusterBarrier",
-    parameter(() => "i", "undefined", "text", "empty"),
-    options(),
-  ),
-  host(
     "union",
     parameter(() => ({ a: library.smem(f32, [8]) }), "object", "bare"),
   ),
@@ -303,14 +294,6 @@ const language: readonly BadCall[] = [
   traced(
     "gridSize",
     parameter(() => "i"),
-  ),
-  traced(
-    "clusterRank",
-    parameter(() => "i"),
-  ),
-  traced(
-    "delay",
-    parameter(() => 64, "zero"),
   ),
   traced(
     "setRegisters",
@@ -582,6 +565,7 @@ export const calls: readonly BadCall[] = [
   ...specification,
   ...language,
   ...pipelineCalls,
+  ...synchronisationCalls,
   ...devices,
   ...opening,
   ...deviceCalls,
