@@ -60,6 +60,7 @@ export {
   tensor,
   tensors,
   assert,
+  printLayout,
   byTarget,
   tracedTarget,
   assumeBelow,

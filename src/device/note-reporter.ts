@@ -5,7 +5,7 @@
  * all is printed there, too, once for a kernel.
  */
 import type { Kernel } from "../ir/node.ts";
-import { isRefusal, noteText } from "../ptx/notes/note.ts";
+import { isAnswer, isRefusal, noteText } from "../ptx/notes/note.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { warn } from "../support/console.ts";
 import type { CompilationRecord } from "./compilation.ts";
@@ -23,7 +23,12 @@ export class NoteReporter {
   report({ kernel, traced, notes, machineCode }: CompilationRecord): void {
     const listener = this.#listener ?? (machineCode === undefined ? undefined : print);
     const fresh = notes.filter((note) => !this.#reported.has(keyOf(kernel, note)));
-    if (listener === undefined) printRefusals(kernel, traced, fresh.filter(isRefusal));
+    if (listener === undefined) {
+      printRefusals(kernel, traced, fresh.filter(isRefusal));
+      const answers = fresh.filter(isAnswer);
+      for (const note of answers) this.#reported.add(keyOf(kernel, note));
+      if (answers.length > 0) warn(answers.map(noteText).join("\n"));
+    }
     if (listener === undefined || fresh.length === 0) return;
     for (const note of fresh) this.#reported.add(keyOf(kernel, note));
     listener(kernel, fresh);

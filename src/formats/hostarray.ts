@@ -310,8 +310,11 @@ export function toNested<N extends DTypeName>(array: HostArray<N>): Nested<HostV
 /** Rows and columns shown at each edge of a dimension that is too long. */
 const edgeItems = 3;
 
-/** Short text for people: the format and the shape, then the elements with the middle left out. */
-export function formatArray(array: HostArray): string {
+/** Short text for people: the format and the shape, then the elements with the middle left out, or all of them where asked. */
+export function formatArray(
+  array: HostArray,
+  { whole: all = false }: { readonly whole?: boolean } = {},
+): string {
   const elements = toElements(array);
   const { dtype, shape } = array;
   const format = (dimension: number, start: number): string => {
@@ -319,7 +322,7 @@ export function formatArray(array: HostArray): string {
     if (extent === undefined) return formatValue(readElement(dtype, elements, start));
     const stride = elementCount(shape.slice(dimension + 1));
     const item = (index: number): string => format(dimension + 1, start + index * stride);
-    const whole = extent <= 2 * edgeItems + 1;
+    const whole = all || extent <= 2 * edgeItems + 1;
     const head = Array.from({ length: whole ? extent : edgeItems }, (_, i) => item(i));
     const tail = Array.from({ length: edgeItems }, (_, i) => item(extent - edgeItems + i));
     const items = whole ? head : [...head, "…", ...tail];

@@ -119,6 +119,7 @@ const opNames: OpNames = {
   warps: "warps",
   yield: "the end of a body",
   debug_print: "debugPrint",
+  print_layout: "printLayout",
   profile_mark: "profile",
   assert: "assert",
   debug_break: "debugBreak",

@@ -16,7 +16,7 @@ function dataValue(role: string, item: unknown, location: Location): Value {
   return useValue(item, location);
 }
 
-/** Prints when the kernel runs; each `{}` of the text takes the next value. */
+/** Prints when the kernel runs; each `{}` of the text takes the next value. Of a long tile it prints the ends, for `{whole}` all elements in order. */
 export function debugPrint(format: string, ...values: readonly (Scalar | Tile)[]): void {
   const location = captureLocation();
   if (typeof format !== "string")
@@ -45,6 +45,24 @@ export function optimizationBarrier(values: unknown): unknown {
     return wrongKind("what optimizationBarrier takes", "tiles and scalars", values, location);
   const operands = { values: leaves.map(({ value }) => value) };
   return rebuildTree(shape, emit("optimization_barrier", operands, {}, location), location);
+}
+
+/**
+ * Has the compiler tell how a tile lies over lanes and registers here, under a name (TW7514): on the console, or among the notes of the
+ * compilation. The simulator knows no layouts and tells nothing. The kernel stays the same.
+ */
+export function printLayout(tile: Tile, name?: string): void {
+  const location = captureLocation();
+  if (name !== undefined && typeof name !== "string")
+    return wrongKind(
+      "the name of printLayout",
+      "a text",
+      name,
+      location,
+      'write printLayout(tile, "name")',
+    );
+  const source = dataValue("what printLayout takes", tile, location);
+  emit("print_layout", { source }, name === undefined ? {} : { name }, location);
 }
 
 /** Stops the kernel with `message` where the condition is false, in any element of a tile. */

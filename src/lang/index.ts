@@ -83,7 +83,7 @@ export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";
 export { splitTerms, splitTile, finiteCorrections } from "./split-precision.ts";
 export type { SplitPrecision } from "./split-precision.ts";
 export type { DotDType, DotOptions } from "./create.ts";
-export { assert, debugBreak, debugPrint, optimizationBarrier } from "./debug.ts";
+export { assert, debugBreak, debugPrint, optimizationBarrier, printLayout } from "./debug.ts";
 export { profile } from "./profile.ts";
 export type { Operand } from "./elementwise.ts";
 export type { Accuracy, RoundingOptions } from "./accuracy.ts";

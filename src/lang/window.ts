@@ -24,7 +24,7 @@ import { isTile } from "./elementwise.ts";
 import type { IndexedAxis } from "./gathered-ref.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Scalar } from "./elementwise.ts";
-import { isExtent, isPositiveInteger } from "./sizes.ts";
+import { isExtent } from "./sizes.ts";
 import { origin, wrongKind } from "./traced.ts";
 
 /** `size` elements of an axis, from `start` on. */
@@ -72,11 +72,11 @@ export function slice(start: Index, size: Size, options: SliceOptions = {}): Sli
   return Object.freeze({ kind: "slice", start, size, end });
 }
 
-/** Elements `index · size` to `(index + 1) · size` of an axis: the index counts blocks of `size`. */
-export function block(index: Index, size: number): Slice {
+/** Elements `index · size` to `(index + 1) · size` of an axis: the index counts blocks of `size`, a number or a size known at launch. */
+export function block(index: Index, size: Size): Slice {
   const location = captureLocation();
-  if (!isPositiveInteger(size))
-    wrongKind("the size of a block", "a positive whole number", size, location);
+  if (!isExtent(size))
+    wrongKind("the size of a block", "a positive whole number or a size", size, location);
   if (index instanceof Scalar) return atLocation(location, () => slice(index.mul(size), size));
   if (!isIndex(index) || (typeof index === "number" && !Number.isInteger(index)))
     return wrongKind("the index of a block", "a number, an i32 scalar or a size", index, location);

@@ -27,9 +27,10 @@ export function withoutMarks(kernel: Kernel): Kernel {
   return changeBody(kernel, without(isIdle, kernel.body));
 }
 
-/** The op without any marks in its regions, for those to whom marks are nothing that happens. */
+/** The op without any marks in its regions, and without requests to the compiler, for those to whom they are nothing that happens. */
 export function unmarked(op: AnyOp): AnyOp {
-  return changeRegions(op, (region) => without(isMark, region));
+  const isNothing = (inner: AnyOp): boolean => isMark(inner) || inner.kind === "print_layout";
+  return changeRegions(op, (region) => without(isNothing, region));
 }
 
 function without(drop: (op: AnyOp) => boolean, region: Region): Region {

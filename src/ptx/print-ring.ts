@@ -26,6 +26,7 @@ import {
 } from "../sim/print-messages.ts";
 import { placeText } from "../happens-before/access.ts";
 import type { Place } from "../happens-before/access.ts";
+import { parsePrintFormat } from "../support/print-format.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import type { LaunchPlan, MessageSite } from "./executable.ts";
@@ -153,9 +154,10 @@ function fourBits({ kind }: DType, bits: number): number {
 }
 
 function textsOf(site: MessageSite, values: readonly Elements[]): readonly string[] {
+  const { whole } = parsePrintFormat(site.text);
   return site.values.flatMap(({ dtype, shape }, position) => {
     const lanes = values[position];
-    return lanes === undefined ? [] : [valueText(dtype, shape, lanes)];
+    return lanes === undefined ? [] : [valueText(dtype, shape, lanes, whole[position])];
   });
 }
 

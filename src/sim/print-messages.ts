@@ -12,20 +12,25 @@ import { inBoundsText, promiseText } from "../ir/promises.ts";
 import type { Promised } from "../ir/promises.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
+import { parsePrintFormat } from "../support/print-format.ts";
 import { placeText } from "../happens-before/access.ts";
 import type { Place } from "../happens-before/access.ts";
 
-/** A value as printed: numbers by themselves, tiles with their shape. */
-export function valueText(dtype: DType, shape: readonly number[], elements: Elements): string {
+/** A value as printed: numbers by themselves, tiles with their shape, and with all of their elements where that is asked for. */
+export function valueText(
+  dtype: DType,
+  shape: readonly number[],
+  elements: Elements,
+  whole = false,
+): string {
   return shape.length > 0
-    ? formatArray(fromElements(dtype, shape, elements))
+    ? formatArray(fromElements(dtype, shape, elements), { whole })
     : String(readElement(dtype, elements, 0));
 }
 
-/** A printed line: each `{}` of the format takes the next value. */
+/** A printed line: each `{}` or `{whole}` of the format takes the next value. */
 export function printText(format: string, values: readonly string[], place: Place): string {
-  const parts = format.split("{}");
-  const text = parts.map((part, position) =>
+  const text = parsePrintFormat(format).texts.map((part, position) =>
     position === 0 ? part : (values[position - 1] ?? "") + part,
   );
   return `[${placeText(place)}] ${text.join("")}`;

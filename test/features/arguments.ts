@@ -6,11 +6,13 @@ import {
   block,
   byTarget,
   cdiv,
+  debugPrint,
   dim,
   f32,
   i32,
   kernel,
   open,
+  printLayout,
   slice,
   tensor,
   tensors,
@@ -310,4 +312,56 @@ const segments: Feature = {
   ],
 };
 
-export const argumentFeatures: readonly Feature[] = [lists, promises, choices, segments];
+const rowSums = (): KernelDefinition =>
+  kernel(
+    {
+      name: "row_sums",
+      inputs: { x: tensor(f32, [16, 32]) },
+      outputs: { out: tensor(f32, [16]) },
+    },
+    ({ x, out }) => {
+      const tile = x.load();
+      printLayout(tile, "x");
+      out.store(tile.sum({ axis: 1 }));
+    },
+  );
+
+const asking: Feature = {
+  name: "Layouts told by the compiler, and whole tiles printed",
+  written: ['printLayout(tile, "x")', "{whole}"],
+  page: "language.md#finding-mistakes",
+  cases: () => {
+    const given = elements(512, 0);
+    return [
+      {
+        name: "a tile that is asked for",
+        kernel: rowSums,
+        inputs: { x: fromNumbers(f32, [16, 32], given) },
+        expected: {
+          out: Array.from({ length: 16 }, (_, row) =>
+            given.slice(32 * row, 32 * row + 32).reduce((sum, value) => sum + value, 0),
+          ),
+        },
+      },
+    ];
+  },
+  refused: [
+    {
+      code: "TW2002",
+      by: () =>
+        kernel({ name: "lone", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
+          // @ts-expect-error a scalar has no layout
+          printLayout(x.at(0).loadScalar());
+        }),
+    },
+    {
+      code: "TW2101",
+      by: () =>
+        kernel({ name: "few", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
+          debugPrint("{whole} and {}", x.load());
+        }),
+    },
+  ],
+};
+
+export const argumentFeatures: readonly Feature[] = [lists, promises, choices, segments, asking];

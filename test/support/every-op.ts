@@ -65,7 +65,7 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   debug_break {names = []}
   profile_mark {edge = begin, name = "rest"}
   profile_mark {edge = end, name = "rest"}
-  %50 = bitcast_width %20 {dtype = u8} : tile<u8, [8, 32]>
+  %52 = bitcast_width %20 {dtype = u8} : tile<u8, [8, 32]>
   yield
 }
 
@@ -173,6 +173,8 @@ kernel @placed grid [i = 4] threads [main] target sm_90a shared 2048 layouts [A 
   %5 = convert_layout %4 scratch(%2) : tile<f32, [32, 32], B>
   %6 = sort %5 scratch(%2) {axis = 0, descending = false} : tile<f32, [32, 32], B>
   debug_print %6, %3 scratch(%2) {format = "{} {}"}
+  print_layout %6 {name = "sorted"}
+  print_layout %3
   store %1, %6
   yield
 }

@@ -346,8 +346,10 @@ function beside(
   if (where?.type.kind === "tile") repeated(where, 0);
 }
 
+type OneOperand = OpOf<"unary" | "classify" | "assume" | "cast" | "bitcast">;
+
 /** The rule of an op whose one operand lies as its result does. */
-function likeItsSource(op: OpOf<"unary" | "classify" | "assume" | "cast">, checker: Checker): void {
+function likeItsSource(op: OneOperand, checker: Checker): void {
   pointwise(op, [op.operands.source], checker);
 }
 
@@ -579,7 +581,8 @@ const rules: OpRules<[Checker], void> = {
     checker.region(op.regions.body, true);
   },
   yield: nothing,
-  ...{ debug_print: nothing, profile_mark: nothing, assert: nothing, debug_break: nothing },
+  ...{ debug_print: nothing, print_layout: nothing, profile_mark: nothing },
+  ...{ assert: nothing, debug_break: nothing },
 };
 
 function notOneNumber(op: AnyOp, checker: Checker): void {

@@ -50,7 +50,7 @@ const made: { readonly [K in OpKind]?: Made } = {
 /** Ops that give no tile of a traced kernel. */
 const without: readonly OpKind[] = [
   ...(["size", "yield", "convert_layout"] as const),
-  ...(["debug_print", "assert", "profile_mark", "debug_break"] as const),
+  ...(["debug_print", "print_layout", "assert", "profile_mark", "debug_break"] as const),
 ];
 
 test("all ops that claim it are here", () => {

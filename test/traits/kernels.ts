@@ -36,6 +36,7 @@ import {
   optimizationBarrier,
   prefetch,
   prefetchMaps,
+  printLayout,
   scoped,
   semaphore,
   slice,
@@ -87,10 +88,21 @@ export const quiet: { readonly [name: string]: Group } = {
   values: {
     kinds: [
       ...(["constant", "cluster_rank", "iota", "unary"] as const),
-      ...(["assume", "classify", "binary", "compare", "fma", "select", "cast", "bitcast"] as const),
+      ...([
+        "assume",
+        "print_layout",
+        "classify",
+        "binary",
+        "compare",
+        "fma",
+        "select",
+        "cast",
+        "bitcast",
+      ] as const),
       ...(["bitcast_width", "inline_ptx", "optimization_barrier"] as const),
     ],
     body({ tile, index, keep }) {
+      printLayout(tile, "tile");
       const grown = tile.exp().fma(2, tile);
       keep.push(tile.isNan().select(grown, tile.gt(grown).select(tile, grown)));
       keep.push(iota(f32, [length], { axis: 0 }).add(tile));

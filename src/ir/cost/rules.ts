@@ -197,6 +197,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   warps: free,
   yield: free,
   debug_print: free,
+  print_layout: free,
   profile_mark: free,
   assert: free,
   debug_break: free,

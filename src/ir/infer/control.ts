@@ -14,6 +14,7 @@
 import { bool, i32, u32 } from "../../formats/dtype.ts";
 import type { Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
+import { parsePrintFormat } from "../../support/print-format.ts";
 import type { controlOps } from "../ops/control.ts";
 import { yieldedValues } from "../traverse.ts";
 import { isData, sameType, scalarType, typeText } from "../types.ts";
@@ -28,6 +29,7 @@ import {
   requireParameters,
   sameTypeLists,
   scalarOperand,
+  tileOperand,
   typesText,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
@@ -200,12 +202,17 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
   debug_print(draft) {
     const { values } = draft.operands;
     for (const value of values) dataOperand(draft, "a value", value);
-    const places = draft.attributes.format.split("{}").length - 1;
+    const places = parsePrintFormat(draft.attributes.format).whole.length;
     if (places !== values.length)
       fail(draft, "TW2101", "the format takes another number of values than it is given", {
         expected: `${countText(places, "value")} for "${draft.attributes.format}"`,
         found: countText(values.length, "value"),
       });
+    return [];
+  },
+
+  print_layout(draft) {
+    tileOperand(draft, "the operand", draft.operands.source);
     return [];
   },
 

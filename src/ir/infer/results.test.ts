@@ -73,6 +73,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("compare", { left: tile(f32, 4), right: tile(f32, 4) }, { predicate: "lt" }),
     ["tile<bool, [4]>"],
   ],
+  ["print_layout", infer("print_layout", { source: tile(f32, 4) }, {}), []],
   ["assume", infer("assume", { source: tile(i32, 4) }, { multipleOf: 8 }), ["tile<i32, [4]>"]],
   ["fma", infer("fma", { a: scalar(f64), b: scalar(f64), c: scalar(f64) }, {}), ["f64"]],
   [

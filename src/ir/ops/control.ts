@@ -112,6 +112,13 @@ export const controlOps = defineOps({
     regions: {},
     traits: { ...reports, scratch: "by layout" },
   },
+  print_layout: {
+    summary: "Has the compiler tell the register layout of a tile, with a name where one is given.",
+    operands: { source: "one" },
+    attributes: { name: "text?" },
+    regions: {},
+    traits: reports,
+  },
   assert: {
     summary: "Stops with the message where the condition is false anywhere.",
     operands: { condition: "one", scratch: "optional" },

@@ -469,6 +469,7 @@ const rules: OpRules<[Request], Fact> = {
   warps: anything,
   yield: anything,
   debug_print: anything,
+  print_layout: anything,
   profile_mark: anything,
   assert: anything,
   debug_break: anything,

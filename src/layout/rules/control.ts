@@ -148,6 +148,7 @@ export const controlRules: Rules<typeof controlOps> = {
   warps,
   yield: nothing,
   debug_print: nothing,
+  print_layout: nothing,
   assert: nothing,
   profile_mark: nothing,
   debug_break: nothing,

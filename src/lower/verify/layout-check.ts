@@ -373,6 +373,7 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   warps: free,
   yield: free,
   debug_print: free,
+  print_layout: free,
   profile_mark: free,
   assert: free,
   debug_break: free,

@@ -290,6 +290,9 @@ export const controlRules: EmitRules<typeof controlOps> = {
     // What a region yields is moved by the op that the region belongs to.
   },
   debug_print: debugPrint,
+  print_layout() {
+    // What was chosen is told as a note of the placement.
+  },
   assert: assertion,
   profile_mark: profileMark,
   debug_break: () => {

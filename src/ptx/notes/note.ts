@@ -31,6 +31,11 @@ export interface PerformanceNote {
   readonly position: Position | undefined;
 }
 
+/** Whether it answers what the program asked the compiler, which is told wherever it is compiled. */
+export function isAnswer({ code }: PerformanceNote): boolean {
+  return code === "TW7514";
+}
+
 export function noteText({ code, message, because, remedy, position }: PerformanceNote): string {
   return [
     `${code}: ${message}`,

@@ -8,6 +8,7 @@
  *   | TW7502   | fewer than 16 bytes a lane, where a lane has 16 or more   | it fills its sectors and alignment is known   |
  *   | TW7503   | 32 or more registers a thread hold copies                   |                                               |
  *   | TW7504   | twice the wavefronts that would do, or more               |                                               |
+ *   | TW7514   | `printLayout`                                             |                                               |
  *   | TW7512   | a copy by lanes that TMA would make           | its window can be written no other way        |
  */
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
@@ -16,6 +17,7 @@ import { definingOps } from "../../ir/rewrite/analysis.ts";
 import { dimensionsOf, knownDivisor } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
+import { typeText } from "../../ir/types.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { replication } from "../../layout/algebra/register-layout.ts";
 import { wordsPerLane } from "../../layout/algebra/vectors.ts";
@@ -40,7 +42,27 @@ export function placementNotes(
     ...copyNotes(placement),
     ...replicationNotes(placement),
     ...bankNotes(placement, accessesOf),
+    ...layoutNotes(placement),
   ]);
+}
+
+/** Layouts that the program asks for, as they were chosen. */
+function layoutNotes(placement: Placement): readonly PerformanceNote[] {
+  const found: PerformanceNote[] = [];
+  walkOps(placement.kernel.body, (op) => {
+    if (op.kind !== "print_layout") return;
+    const { source } = op.operands;
+    const layout = placement.layouts.get(source);
+    const { name = "the tile" } = op.attributes;
+    const text = layout === undefined ? "in no registers" : layout.text;
+    found.push(
+      ...note(op, "TW7514", `${name}, ${typeText(source.type)}, lies as ${text}`, {
+        because: "printLayout asks for it",
+        remedy: "state another with layoutCast, or convert it with convertLayout",
+      }),
+    );
+  });
+  return found;
 }
 
 function productNotes({ products }: Placement): readonly PerformanceNote[] {

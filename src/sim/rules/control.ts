@@ -8,6 +8,7 @@ import { dataShape, isData } from "../../ir/types.ts";
 import type { Agent, Outcome, Poll } from "../agent.ts";
 import { hasChanged } from "../wait-queue.ts";
 import { breakHere } from "../debugger.ts";
+import { parsePrintFormat } from "../../support/print-format.ts";
 import { assertionReport, falseText, printText, stepReport, valueText } from "../print-messages.ts";
 import { placeText } from "../../happens-before/access.ts";
 import { moveSlots } from "../program.ts";
@@ -279,20 +280,21 @@ function warps(op: Op<"warps">, code: Assembler): void {
   );
 }
 
-function slotText({ type }: Value, held: SlotValue): string {
+function slotText({ type }: Value, held: SlotValue, whole = false): string {
   if (!isData(type)) throw new Error(`${type.kind} is no data`);
   const shape = dataShape(type);
   const elements =
     shape.length > 0 ? (held as Elements) : toElements(type.dtype, held as ScalarValue);
-  return valueText(type.dtype, shape, elements);
+  return valueText(type.dtype, shape, elements, whole);
 }
 
 function debugPrint(op: Op<"debug_print">, code: Assembler): void {
   const { values } = op.operands;
   const slots = code.slotsOf(values);
+  const { whole } = parsePrintFormat(op.attributes.format);
   code.emit(op, (agent) => {
     const texts = values.map((value, position) =>
-      slotText(value, agent.slots[slots[position] ?? -1]),
+      slotText(value, agent.slots[slots[position] ?? -1], whole[position]),
     );
     agent.machine.print(printText(op.attributes.format, texts, agent.place()));
     return "proceed";
@@ -377,6 +379,9 @@ export const controlRules: Pick<SimulationRules, keyof typeof controlOps> = {
   },
 
   debug_print: debugPrint,
+  print_layout() {
+    // Tiles have layouts where they are compiled.
+  },
   assert: assertion,
   profile_mark: profileMark,
   debug_break: debugBreak,

@@ -84,4 +84,12 @@ export const performanceCodes = registerCodes({
     example: "x.at(slice(0, 512), slice(0, 512)).load()  // on the simulator",
     remedy: "change what the note names before the kernel is compiled",
   },
+  TW7514: {
+    title: "layout that was asked for",
+    cause:
+      "`printLayout` has the compiler tell how a tile lies over lanes and registers where it stands.",
+    example: 'printLayout(total, "total")',
+    remedy:
+      "state another layout with layoutCast, convert to one with convertLayout, or take the call out",
+  },
 });

@@ -10,6 +10,11 @@ export const argumentCalls: readonly BadCall[] = [
     parameter(() => ({ default: 4 }), "object", "bare"),
   ),
   traced("tracedTarget"),
+  traced(
+    "printLayout",
+    parameter(given(({ tile: each }) => each)),
+    parameter(() => "name", "text", "empty", "undefined"),
+  ),
   host(
     "tensors",
     parameter(() => 2),
