@@ -27,6 +27,7 @@ import type { TensorListSpec, TensorSpec, ScalarSpec } from "./arguments.ts";
 import { onThreads } from "./control.ts";
 import { EarlyExits } from "./early-exits.ts";
 import { Ref } from "./ref.ts";
+import { ScriptConditions } from "./script-conditions.ts";
 import { Scalar } from "./elementwise.ts";
 import { checkSpec } from "./spec.ts";
 import { specForTarget } from "./spec-for-target.ts";
@@ -212,15 +213,19 @@ function traceKernel(
   const parameters = parametersOf(checked);
   const types = parameters.map(({ spec }) => parameterType(spec));
   const label = `the body of kernel ${name}`;
+  let conditions: ScriptConditions | undefined;
   const region = withTrace(trace, () =>
     trace.region(label, types, location, (values) => {
       const argument = bodyArgument(trace, checked, parameters, values, location);
+      conditions = new ScriptConditions(body, argument, location);
+      conditions.refuseEndless();
       const exits = EarlyExits.ofKernel(trace, label);
       callBody(label, location, body, argument);
       return exits.finish([]);
     }),
   );
   trace.requireUsedConditions();
+  conditions?.refuseAll();
   // Tiles may have given it a grid.
   const { grid, dimensions } = trace.context;
   const kernel = Object.freeze({

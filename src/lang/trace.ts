@@ -75,6 +75,8 @@ export interface WarpCode {
   /** What must be allocated around the code. */
   readonly around: AnyOp[];
 }
+/** Conditions that may wait for their use at once; there are more in a loop that JavaScript never leaves. */
+const mostUnused = 2 ** 14;
 
 export class Trace {
   readonly kernelName: string;
@@ -285,6 +287,18 @@ export class Trace {
   /** Remembers a condition until it is used. */
   expectUse(value: Value, condition: PendingCondition): void {
     this.#conditions.set(value, condition);
+    if (this.#conditions.size > mostUnused) this.#refuseEndless(condition);
+  }
+
+  /** A JavaScript loop on a condition does not end by itself, since every condition is true to it. */
+  #refuseEndless({ made, location }: PendingCondition): never {
+    throw new TilewrightError({
+      code: "TW1006",
+      message: `the condition made by ${made} is never used`,
+      location,
+      expected: "whileLoop or loop, which the kernel runs",
+      found: "one that nothing reads, again and again, as of a JavaScript while",
+    });
   }
 
   noteUse(value: Value): void {

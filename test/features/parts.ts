@@ -260,6 +260,59 @@ export const partFeatures: readonly Feature[] = [
     ],
   },
   {
+    name: "JavaScript's own `if` and `while` are told from the kernel's",
+    written: ["if (i.lt(3))", "while (sum.gt(0))", "if (options.causal)"],
+    page: "language.md#what-javascript-cannot-catch",
+    cases: () => [
+      {
+        name: "decided while tracing",
+        kernel: () =>
+          kernel({ ...arrays, name: "options" }, ({ x, out }) => {
+            const options = { negated: true, times: 2 };
+            let row = x.load().sum({ axis: 1 });
+            for (let k = 1; k < options.times; k += 1) row = row.add(row);
+            if (options.negated && !(options.times > 2)) row = row.neg();
+            out.store(row);
+          }),
+        inputs: { x: fromNumbers(f32, [rows, columns], numbers) },
+        expected: {
+          out: Array.from(
+            { length: rows },
+            (_, row) =>
+              -2 * grid(1, columns, (__, column) => at(row, column)).reduce((a, b) => a + b, 0),
+          ),
+        },
+      },
+    ],
+    refused: [
+      {
+        code: "TW1045",
+        by: () =>
+          kernel({ ...arrays, name: "by_if" }, ({ x, out }) => {
+            const first = x.at(0, 0).loadScalar();
+            if (first) out.store(0);
+          }),
+      },
+      {
+        code: "TW1045",
+        by: () =>
+          kernel({ ...arrays, name: "by_while" }, ({ x, out }) => {
+            const first = x.at(0, 0).loadScalar();
+            while (first.gt(0)) out.store(0);
+          }),
+      },
+      {
+        code: "TW1001",
+        by: () =>
+          kernel({ ...arrays, name: "by_order" }, ({ x, out }) => {
+            const first = x.at(0, 0).loadScalar();
+            // @ts-expect-error JavaScript cannot compare it
+            out.store(first < 3 ? 1 : 0);
+          }),
+      },
+    ],
+  },
+  {
     name: "Tiles of rank 0",
     written: [".reshape([])", ".item()", "zeros(f32, [])"],
     page: "language.md#tiles-of-rank-0",

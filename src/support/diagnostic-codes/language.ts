@@ -302,4 +302,11 @@ export const languageCodes = registerCodes({
     example: 'flag.load({ memoryOrder: "release" })',
     remedy: "release with a store or an atomic update, and acquire with a load or an update",
   },
+  TW1045: {
+    title: "JavaScript condition on a traced value",
+    cause:
+      "A traced value is an object while the kernel is traced, and to JavaScript every object is true. An `if` would always record its branch, a `while` would never end.",
+    example: "if (i.lt(3)) { out.store(tile); }",
+    remedy: "write `when`, `select`, `loop` or `whileLoop`, which the kernel decides by",
+  },
 });
