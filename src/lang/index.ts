@@ -89,7 +89,15 @@ export type { Operand } from "./elementwise.ts";
 export type { Accuracy, RoundingOptions } from "./accuracy.ts";
 export type { Index } from "./indices.ts";
 export { inlinePtx } from "./inline-ptx.ts";
-export type { InlineElements, InlineLanes, InlineResults, InlineTile } from "./inline-ptx.ts";
+export type {
+  InlineAccesses,
+  InlineAddresses,
+  InlineElements,
+  InlineLanes,
+  InlineMemory,
+  InlineResults,
+  InlineTile,
+} from "./inline-ptx.ts";
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";
 export type { PickedRef, TileIndex } from "./gathered-ref.ts";

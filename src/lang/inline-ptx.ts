@@ -13,10 +13,10 @@
  * With `layouts` the code runs once for each lane, on all registers that the lane has of every tile, in the order of the
  * layout's R bits: enough for shuffles and for products of tensor cores.
  */
-import { dtypes } from "../formats/dtype.ts";
+import { dtypes, i32, isWide } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import type { Value } from "../ir/node.ts";
-import { onlyComputes, traitsOf } from "../ir/traits.ts";
+import type { AnyOp, Value } from "../ir/node.ts";
+import { accessesOf, onlyComputes, synchronizationsOf, traitsOf } from "../ir/traits.ts";
 import { opName } from "../ir/op-names.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { fitsShape, registersPerLane } from "../layout/algebra/register-layout.ts";
@@ -31,7 +31,9 @@ import { isDataObject } from "./elementwise.ts";
 import { Scalar } from "./elementwise.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { Tile } from "./tile.ts";
-import { activeTrace, emit, originOf } from "./trace.ts";
+import { constantValue } from "./constants.ts";
+import { Ref } from "./ref.ts";
+import { activeTrace, emit, emitValue, originOf } from "./trace.ts";
 import { callBody, useValue, wrongKind } from "./traced.ts";
 
 type Data = Tile | Scalar;
@@ -78,6 +80,22 @@ export interface InlineElements<
   readonly meaning: (...operands: Given<Operands>) => InlineResults<Operands, Results>;
 }
 
+/** Windows that code touches. */
+export interface InlineMemory {
+  /** Windows that it only reads. */
+  readonly reads?: readonly Ref[];
+  /** Windows that it writes, or updates. */
+  readonly writes?: readonly Ref[];
+}
+
+/** The names of registers that hold the addresses of windows: of their first elements, of 64 bits in global memory, of 32 in shared. */
+export interface InlineAddresses {
+  /** Of the windows that the code reads. */
+  readonly reads: readonly string[];
+  /** Of those that it writes. */
+  readonly writes: readonly string[];
+}
+
 /** Code for each lane. */
 export interface InlineLanes<
   Operands extends readonly Data[],
@@ -101,7 +119,28 @@ export interface InlineLanes<
   readonly meaning: (...operands: Given<Operands>) => InlineResults<Operands, Results>;
 }
 
+/** Code for each lane that touches memory. */
+export interface InlineAccesses<
+  Operands extends readonly Data[],
+  Results extends readonly InlineTile[],
+> extends Omit<InlineLanes<Operands, Results>, "code"> {
+  /** The windows that the code touches. */
+  readonly memory: InlineMemory;
+  /** The code, of the names of the lane's registers of each operand and each result, and of those that hold addresses. */
+  readonly code: (
+    operands: Each<Operands, readonly string[]>,
+    results: Each<Results, readonly string[]>,
+    addresses: InlineAddresses,
+  ) => string;
+  /** What the instructions compute, and do to memory, in TypeScript, for the simulator. */
+  readonly meaning: (...operands: Given<Operands>) => InlineResults<Operands, Results>;
+}
+
 /** Instructions of PTX on the registers of operands: for each element, or with layouts for each lane. */
+export function inlinePtx<
+  const Operands extends readonly Data[],
+  const Results extends readonly InlineTile[],
+>(options: InlineAccesses<Operands, Results>): InlineResults<Operands, Results>;
 export function inlinePtx<
   const Operands extends readonly Data[],
   const Results extends readonly DType[],
@@ -112,18 +151,15 @@ export function inlinePtx<
 >(options: InlineLanes<Operands, Results>): InlineResults<Operands, Results>;
 export function inlinePtx(options: UntypedOptions): readonly Data[] {
   const location = captureLocation();
-  const names = ["operands", "results", "layouts", "code", "meaning"];
+  const names = ["operands", "results", "layouts", "memory", "code", "meaning"];
   requireKnownOptions("inlinePtx", options, names, "TW1033", location);
   const { operands, results } = options;
   if (!Array.isArray(operands))
     wrongKind("the operands of inlinePtx", "a list of tiles and scalars", operands, location);
+  if (options.memory !== undefined) return inMemory(options, options.memory, location);
   if (!Array.isArray(results) || results.length === 0)
     wrongKind("the results of inlinePtx", "a list of number formats", results, location);
-  const given = operands.map((operand) =>
-    isDataObject(operand)
-      ? useValue(operand, location)
-      : wrongOperand("inlinePtx", operand, location),
-  );
+  const given = givenOperands(operands, location);
   const plan =
     options.layouts === undefined
       ? planElements(given, results, location)
@@ -140,10 +176,97 @@ export function inlinePtx(options: UntypedOptions): readonly Data[] {
   );
 }
 
+function givenOperands(operands: readonly unknown[], location: Location): readonly Value[] {
+  return operands.map((operand) =>
+    isDataObject(operand)
+      ? useValue(operand, location)
+      : wrongOperand("inlinePtx", operand, location),
+  );
+}
+
+/** Code that touches memory: addresses are operands too, and the simulator does what the meaning does, where it stands. */
+function inMemory(
+  { operands, results, layouts, code: write, meaning }: UntypedOptions,
+  memory: unknown,
+  location: Location,
+): readonly Data[] {
+  if (!Array.isArray(results))
+    wrongKind("the results of inlinePtx", "a list of tiles", results, location);
+  if (!isRecord(layouts))
+    wrongKind("the layouts of inlinePtx with memory", "{ operands, results }", layouts, location);
+  const windows = (name: "reads" | "writes"): readonly Value[] => {
+    const list: unknown = isRecord(memory) ? (memory[name] ?? []) : undefined;
+    if (!Array.isArray(list) || !list.every((item) => item instanceof Ref))
+      return wrongKind(`memory.${name} of inlinePtx`, "a list of windows", list, location);
+    return list.map((item) => useValue(item, location));
+  };
+  const [reads, writes] = [windows("reads"), windows("writes")];
+  const given = givenOperands(operands, location);
+  const plan = planLanes(given, results, layouts, location);
+  const tiles = results.map((result) => requireTile(result, location));
+  const addresses = [...reads, ...writes].map((window) => addressOf(window, location));
+  const names = addresses.map((_, at) => `%in${given.length + at}_0`);
+  const places = { reads: names.slice(0, reads.length), writes: names.slice(reads.length) };
+  const stated = plan.layouts ?? [];
+  const attributes = {
+    code: textOf(write, plan, location, places),
+    types: plan.types,
+    layouts: [
+      ...stated.slice(0, given.length),
+      ...addresses.map(() => ""),
+      ...stated.slice(given.length),
+    ],
+  };
+  const meant = simulatedMeaning(meaning, given, tiles, location);
+  const all = { sources: [...given, ...addresses], reads, writes, meaning: meant };
+  return emit("inline_ptx_memory", all, attributes, location).map((value) =>
+    dataObject(value, location),
+  );
+}
+
+/** The address of the first element of a window. */
+function addressOf(window: Value, location: Location): Value {
+  const { type } = window;
+  if (type.kind !== "ref") throw new Error("an address of what is no window");
+  const zero = constantValue(i32, [], 0, location);
+  const axes = type.shape.map((_, axis) => axis);
+  const ref =
+    axes.length === 0
+      ? window
+      : emitValue(
+          "slice_ref",
+          { ref: window, offsets: axes.map(() => zero) },
+          { sizes: axes.map(() => 1), dropped: axes },
+          location,
+        );
+  return emitValue("address_of", { ref }, {}, location);
+}
+
+/** What the results are, by a branch that the simulator alone takes. */
+function simulatedMeaning(
+  meaning: unknown,
+  given: readonly Value[],
+  results: readonly InlineTile[],
+  location: Location,
+): readonly Value[] {
+  const trace = activeTrace("inlinePtx", location);
+  const condition = emitValue("is_simulated", {}, {}, location);
+  const label = "the meaning of inlinePtx";
+  const then = trace.region(label, [], location, () => meaningOf(meaning, given, location, true));
+  const otherwise = trace.region(label, [], location, () =>
+    results.map(({ dtype, shape }) => {
+      const zero = dtype.kind === "bool" ? false : isWide(dtype) ? 0n : 0;
+      return constantValue(dtype, shape, zero, location);
+    }),
+  );
+  return trace.add("if", { condition }, {}, { then, otherwise }, location);
+}
+
 interface UntypedOptions {
   readonly operands: readonly unknown[];
   readonly results: readonly unknown[];
   readonly layouts?: unknown;
+  readonly memory?: unknown;
   readonly code: unknown;
   readonly meaning: unknown;
 }
@@ -251,13 +374,29 @@ function countRegisters(text: string, shape: readonly number[], location: Locati
   });
 }
 
-function textOf(code: unknown, plan: Plan, location: Location): string {
-  const write = code as (operands: readonly unknown[], results: readonly unknown[]) => unknown;
+function textOf(
+  code: unknown,
+  plan: Plan,
+  location: Location,
+  addresses: InlineAddresses = { reads: [], writes: [] },
+): string {
+  const write = code as (
+    operands: readonly unknown[],
+    results: readonly unknown[],
+    addresses: InlineAddresses,
+  ) => unknown;
   const { operandNames, resultNames } = plan;
-  const text = callBody("the code of inlinePtx", location, write, operandNames, resultNames);
+  const label = "the code of inlinePtx";
+  const text = callBody(label, location, write, operandNames, resultNames, addresses);
   return typeof text === "string"
     ? text
     : wrongKind("the code of inlinePtx", "a function that gives a text", text, location);
+}
+
+/** Whether the op touches memory and does nothing else that others see. */
+function accessesMemory(op: AnyOp): boolean {
+  const isAsync = accessesOf(op).some(({ proxy, done }) => proxy === "async" || done !== "at once");
+  return accessesOf(op).length > 0 && !isAsync && synchronizationsOf(op).length === 0;
 }
 
 /** Traces what the results are; nothing of it may act, since devices leave it out. */
@@ -265,6 +404,7 @@ function meaningOf(
   meaning: unknown,
   sources: readonly Value[],
   location: Location,
+  accesses = false,
 ): readonly Value[] {
   const trace = activeTrace("inlinePtx", location);
   const start = trace.position;
@@ -276,6 +416,7 @@ function meaningOf(
   const ops = trace.opsSince(start);
   walkOps({ parameters: [], ops }, (op) => {
     if (onlyComputes(op) || traitsOf(op).may === "as its regions") return;
+    if (accesses && accessesMemory(op)) return;
     throw new TilewrightError({
       code: "TW1040",
       message: `the meaning of inlinePtx has ${opName(op)} in it`,

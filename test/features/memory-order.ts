@@ -10,6 +10,7 @@ import {
   full,
   i32,
   i8,
+  inlinePtx,
   kernel,
   open,
   optimizationBarrier,
@@ -330,4 +331,66 @@ const barrier: Feature = {
   ],
 };
 
-export const memoryOrderFeatures: readonly Feature[] = [memoryOrder, compareAndSwap, barrier];
+const inline: Feature = {
+  name: "Inline PTX that touches memory",
+  written: ["memory: { reads: [x] }"],
+  page: "language.md#code-that-touches-memory",
+  cases: () => [
+    {
+      name: "a vector load of global memory, and an update of it by every lane",
+      kernel: () =>
+        kernel(
+          {
+            name: "inline_memory",
+            inputs: { x: tensor(f32, [512]) },
+            outputs: { out: tensor(f32, [512]) },
+            inouts: { count: tensor(i32, [2]) },
+          },
+          ({ x, out, count }) => {
+            const [tile] = inlinePtx({
+              operands: [],
+              memory: { reads: [x], writes: [count.at(1)] },
+              results: [{ dtype: f32, shape: [512] }],
+              layouts: { operands: [], results: ["(R0 R1 L0 L1 L2 L3 L4 W0 W1)"] },
+              code: (_, [to], { reads: [from], writes: [counter] }) => `
+                .reg .b32 t; .reg .b64 w; mov.u32 t, %tid.x; mul.wide.u32 w, t, 16;
+                add.s64 w, w, ${from}; ld.global.v4.f32 {${to.join(", ")}}, [w];
+                red.global.add.s32 [${counter}], 1;`,
+              meaning: () => {
+                count.at(1).atomicAdd(128);
+                return [x.load()];
+              },
+            });
+            out.store(tile.add(1));
+          },
+        ),
+      inputs: { x: fromNumbers(f32, [512], [...row, ...row]), count: zeros(2) },
+      expected: { out: [...row, ...row].map((each) => each + 1), count: [0, 128] },
+      targets: everyTarget,
+    },
+  ],
+  refused: [
+    {
+      code: "TW1008",
+      by: () =>
+        kernel({ name: "no_window", inputs: { x: tensor(f32, [4]) } }, ({ x }) => {
+          inlinePtx({
+            operands: [],
+            // @ts-expect-error a tile is no window
+            memory: { reads: [x.load()] },
+            results: [],
+            layouts: { operands: [], results: [] },
+            code: () => "",
+            meaning: () => [],
+          });
+        }),
+    },
+  ],
+};
+
+export const memoryOrderFeatures: readonly Feature[] = [
+  memoryOrder,
+  compareAndSwap,
+  barrier,
+  inline,
+];

@@ -56,7 +56,10 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   %48 = inline_ptx sources(%24, %29) meaning(%24) {code = "mov.b32 %out0, %in0;", types = ["f32"]} : tile<f32, [64]>
   %49 = atomic_load %38, %9 {order = acquire, scope = device} : i32
   atomic_store %38, %49 {order = release, scope = system}
-  %50, %51 = optimization_barrier %24, %9 : tile<f32, [64]>, i32
+  %50 = address_of %38 : u64
+  %51 = is_simulated : bool
+  %52 = inline_ptx_memory sources(%50) reads(%38) {code = "ld.global.b32 %out0_0, [%in0_0];", types = ["i32[4]"], layouts = ["", "()"]} : tile<i32, [4]>
+  %53, %54 = optimization_barrier %24, %9 : tile<f32, [64]>, i32
   prefetch %35
   prefetch_maps %35
   debug_print %9, %10 {format = "{} of {}\\n"} @ "values.ts":99:7

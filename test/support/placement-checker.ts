@@ -368,9 +368,7 @@ const rules: OpRules<[Checker], void> = {
   binary: (op, checker) => {
     pointwise(op, [op.operands.left, op.operands.right], checker);
   },
-  compare: (op, checker) => {
-    pointwise(op, [op.operands.left, op.operands.right], checker);
-  },
+  compare: (op, checker) => pointwise(op, [op.operands.left, op.operands.right], checker),
   assume: likeItsSource,
   fma: (op, checker) => {
     pointwise(op, [op.operands.a, op.operands.b, op.operands.c], checker);
@@ -394,6 +392,9 @@ const rules: OpRules<[Checker], void> = {
     moved(op, op.operands.source, back, checker);
   },
   bitcast: (op, checker) => pointwise(op, [op.operands.source], checker),
+  inline_ptx_memory: nothing,
+  is_simulated: nothing,
+  address_of: nothing,
   optimization_barrier: (op, checker) =>
     op.operands.values.forEach((value, at) => pointwise(op, [value], checker, at)),
 

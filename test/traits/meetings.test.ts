@@ -58,6 +58,7 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
     "semaphore_read",
   ],
   "gone, unless a profile is asked for": ["profile_mark"],
+  "in src/lang/inline-ptx-memory.test.ts": ["address_of", "inline_ptx_memory", "is_simulated"],
   "threads and registers": ["on_threads", "set_registers"],
   "the compiler puts them where they are needed": [
     ...([

@@ -11,7 +11,7 @@ import type { DataType } from "../types.ts";
 import { dataOperand, fail, requireTileShape, sameTypeLists, typesText } from "./checks.ts";
 import type { Draft } from "./inference-input.ts";
 
-type InlineDraft = Draft<"inline_ptx">;
+type InlineDraft = Draft<"inline_ptx" | "inline_ptx_memory">;
 
 export function inlinePtx(draft: InlineDraft): readonly DataType[] {
   const { sources, meaning } = draft.operands;

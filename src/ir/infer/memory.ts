@@ -1,12 +1,12 @@
 /** Inference for ops that allocate memory, make windows on it and move data synchronously. */
-import { dtypeNames, dtypes, packedBytes, u8 } from "../../formats/dtype.ts";
+import { dtypeNames, dtypes, packedBytes, u32, u64, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { opName } from "../op-names.ts";
 import type { atomicFunctions, memoryOps } from "../ops/memory.ts";
 import { indexedShape, joinedExtents } from "../indexed.ts";
 import type { Value } from "../node.ts";
 import { multiplySizes, sameShape, sameSize, shapeText, sizeText } from "../size.ts";
-import { dataShape, dataType, refType, sameType, typeText } from "../types.ts";
+import { dataShape, dataType, refType, sameType, scalarType, typeText } from "../types.ts";
 import type { DataType, RefType, TileType, Type } from "../types.ts";
 import {
   dataOperand,
@@ -329,6 +329,12 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
         found: typeText(other),
       });
     return [first];
+  },
+
+  address_of(draft) {
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    staticShape(draft, ref);
+    return [scalarType(ref.space === "gmem" ? u64 : u32)];
   },
 
   load,

@@ -308,6 +308,18 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     ["ref<gmem, f32, [n]>"],
   ],
   ...memoryResults,
+  ["is_simulated", infer("is_simulated", {}, {}), ["bool"]],
+  ["address_of", infer("address_of", { ref: ref("gmem", f32) }, {}), ["u64"]],
+  ["address_of", infer("address_of", { ref: ref("smem", f32) }, {}), ["u32"]],
+  [
+    "inline_ptx_memory",
+    infer(
+      "inline_ptx_memory",
+      { sources: [], reads: [ref("smem", f32, 4)], writes: [], meaning: [] },
+      { code: "", types: ["f32[4]"], layouts: ["()"] },
+    ),
+    ["tile<f32, [4]>"],
+  ],
   [
     "optimization_barrier",
     infer("optimization_barrier", { values: [index, tile(f16, 4)] }, {}),

@@ -300,6 +300,8 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
   },
 
   inline_ptx: inlinePtx,
+  inline_ptx_memory: inlinePtx,
+  is_simulated: () => [scalarType(bool)],
   optimization_barrier: (draft) =>
     draft.operands.values.map((value) => dataOperand(draft, "a value", value)),
 

@@ -107,6 +107,14 @@ export const memoryOps = defineOps({
     regions: {},
     traits: { ...computes, results: { oneOf: "refs" } },
   },
+  address_of: {
+    summary:
+      "The address of the window's one element, for inline PTX: u64 in global memory, u32 in shared.",
+    operands: { ref: "one" },
+    attributes: { ...decided },
+    regions: {},
+    traits: computes,
+  },
   load: {
     summary:
       'Reads the window, or the elements that `indices` pick along the axes `indexed`, into a tile or scalar; `fill`, or its element there, stands where it is out of bounds or `where` is false. With `evict`, what it reads of gmem is the "first" that the L2 cache drops, or the "last".',

@@ -7,7 +7,7 @@ import {
   unaryFunctions,
 } from "../../formats/arithmetic/functions.ts";
 import { overflows, roundings } from "../../formats/floats.ts";
-import { computes, computesEach, defineOps } from "./define.ts";
+import { acts, computes, computesEach, defineOps, lanes } from "./define.ts";
 
 /** How a result is rounded, and whether subnormal numbers count as zeros. */
 const mannered = { rounding: { optional: directedRoundings }, flushToZero: "flag?" } as const;
@@ -133,6 +133,26 @@ export const valueOps = defineOps({
     attributes: { code: "text", types: "texts", layouts: "texts?" },
     regions: {},
     traits: { ...computes, elements: { eachWithout: "layouts" } },
+  },
+  inline_ptx_memory: {
+    summary:
+      "Instructions of PTX as the user wrote them, which access memory: once for each lane, on its registers of every tile. `reads` and `writes` are the windows that they touch, by addresses among their sources; `meaning` what their results are, which the simulator takes.",
+    operands: { sources: "many", reads: "many", writes: "many", meaning: "many" },
+    attributes: { code: "text", types: "texts", layouts: "texts" },
+    regions: {},
+    traits: {
+      ...acts,
+      accesses: [lanes("read", "reads"), lanes("write", "writes")],
+      results: "new",
+    },
+  },
+  is_simulated: {
+    summary:
+      "Whether the simulator runs the kernel; what it does there in place of inline PTX is left out elsewhere.",
+    operands: {},
+    attributes: {},
+    regions: {},
+    traits: { ...computes, may: "drop" },
   },
   optimization_barrier: {
     summary:

@@ -406,6 +406,9 @@ const rules: OpRules<[Request], Fact> = {
       : anyOf(request.range);
   },
   inline_ptx: anything,
+  inline_ptx_memory: anything,
+  is_simulated: anything,
+  address_of: anything,
   optimization_barrier: anything,
   dot: anything,
   alloc: anything,

@@ -70,6 +70,9 @@ type Rules = {
 };
 
 const requestRules: Rules = {
+  address_of: ({ operands: { ref } }) => [
+    { ref, layout: undefined, shape: [], once: false, widest: 1, matrices: false, op: undefined },
+  ],
   load: (op) => {
     const [result] = op.results;
     return [request(op.operands.ref, heldBy(result), { once: false, op })];

@@ -172,6 +172,7 @@ export const memoryRules: Rules<typeof memoryOps> = {
   transpose_ref: nothing,
   reshape_ref: nothing,
   peer_ref: nothing,
+  address_of: nothing,
   select_ref: nothing,
 
   load(op, context) {

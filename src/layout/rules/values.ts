@@ -2,7 +2,7 @@
  * Ops that make values and compute on them element by element: operands and result lie in one variable.
  * Scalars are the same in all lanes and have no layout; a constant tile is one number, a splat.
  */
-import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import type { AnyOp, Op, OpOf, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
 import { typeText } from "../../ir/types.ts";
@@ -46,7 +46,7 @@ export function uniformTile(op: AnyOp, context: LayoutContext): void {
  * Code for each element lies where its results do, all of them in one variable; code for each lane fixes where every
  * tile lies.
  */
-function inlinePtx(op: Op<"inline_ptx">, context: LayoutContext): void {
+function inlinePtx(op: OpOf<"inline_ptx" | "inline_ptx_memory">, context: LayoutContext): void {
   const { sources } = op.operands;
   const { layouts } = op.attributes;
   if (layouts === undefined) {
@@ -75,7 +75,11 @@ function inlinePtx(op: Op<"inline_ptx">, context: LayoutContext): void {
 }
 
 /** The layout that the code says a tile has, which must be able to hold it. */
-function statedLayout(op: Op<"inline_ptx">, value: Value, position: number): RegisterLayout {
+function statedLayout(
+  op: OpOf<"inline_ptx" | "inline_ptx_memory">,
+  value: Value,
+  position: number,
+): RegisterLayout {
   const stated = parseLayout(op.attributes.layouts?.[position] ?? "");
   const { shape } = tileOf(value);
   if (fitsShape(stated, shape)) return stated;
@@ -136,6 +140,8 @@ export const valueRules: Rules<typeof valueOps> = {
   },
   cast,
   inline_ptx: inlinePtx,
+  inline_ptx_memory: inlinePtx,
+  is_simulated: uniform,
   optimization_barrier(op, context) {
     for (const [position, value] of op.operands.values.entries()) {
       const variable = context.define(op, op.results[position], { splat: "maybe" });

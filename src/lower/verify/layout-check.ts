@@ -11,7 +11,7 @@
  *   | loop, when     | initial values, parameters, yielded values and results have the same layout         |
  *   | load, store    | any layout; index tiles and masks are images of it                                  |
  */
-import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Op, OpOf, Region, Value } from "../../ir/node.ts";
 import { repetitionsOf } from "../../ir/indexed.ts";
 import type { AccessOp } from "../../ir/indexed.ts";
 import { ruleOf } from "../../ir/ops.ts";
@@ -145,6 +145,15 @@ function picked(op: AccessOp, tile: Value | undefined, functions: Functions): vo
     lies(op, value, functions.repeat(repetition).apply(layoutOf(tile)));
 }
 
+function inlinePtx(op: OpOf<"inline_ptx" | "inline_ptx_memory">, functions: Functions): void {
+  const { sources } = op.operands;
+  const { layouts } = op.attributes;
+  if (layouts === undefined) return pointwise(op, sources);
+  for (const [position, value] of [...sources, ...op.results].entries())
+    if (isTile(value))
+      lies(op, value, functions.normal(parseLayout(layouts[position] ?? ""), tileOf(value).shape));
+}
+
 function rearranged(
   op: Op<"reshape"> | Op<"transpose"> | Op<"slice">,
   image: (shape: readonly number[]) => ReturnType<Functions["reshape"]>,
@@ -263,18 +272,9 @@ const layoutChecks: OpRules<[Functions, number], void> = {
       alike(op, [result, ...op.operands.values.slice(position, position + 1)]);
     });
   },
-  inline_ptx(op, functions) {
-    const { sources } = op.operands;
-    const { layouts } = op.attributes;
-    if (layouts === undefined) return pointwise(op, sources);
-    for (const [position, value] of [...sources, ...op.results].entries())
-      if (isTile(value))
-        lies(
-          op,
-          value,
-          functions.normal(parseLayout(layouts[position] ?? ""), tileOf(value).shape),
-        );
-  },
+  inline_ptx: inlinePtx,
+  inline_ptx_memory: inlinePtx,
+  is_simulated: free,
   slice: (op, functions) => {
     const { starts, sizes } = op.attributes;
     rearranged(op, (shape) => functions.slice(shape, starts, sizes));
@@ -301,6 +301,7 @@ const layoutChecks: OpRules<[Functions, number], void> = {
   transpose_ref: free,
   reshape_ref: free,
   peer_ref: free,
+  address_of: free,
   select_ref: free,
   load: (op, functions) => {
     const { fill } = op.operands;

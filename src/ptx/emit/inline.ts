@@ -9,7 +9,7 @@
  * What is more than arithmetic on registers is refused: nothing else here knows of it.
  */
 import type { DType } from "../../formats/dtype.ts";
-import type { Op, Value } from "../../ir/node.ts";
+import type { OpOf, Value } from "../../ir/node.ts";
 import { isData } from "../../ir/types.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -25,7 +25,9 @@ import { elementCount, tileElements, tileFromElements } from "./elements.ts";
 import { wrapInteger } from "./elementwise/integers.ts";
 import { elementClass } from "./values.ts";
 
-export function inlinePtx(op: Op<"inline_ptx">, context: EmitContext): void {
+type InlineOp = OpOf<"inline_ptx" | "inline_ptx_memory">;
+
+export function inlinePtx(op: InlineOp, context: EmitContext): void {
   const { sources } = op.operands;
   const perLane = op.attributes.layouts !== undefined;
   const given = sources.map((source) => elementsOf(context, source));
@@ -92,15 +94,14 @@ class Template {
   readonly #outputClasses: readonly RegisterClass[];
   readonly #instructions: readonly Instruction[];
   readonly #location: Location;
+  /** Whether it may access memory, by addresses that it is given. */
+  readonly #accesses: boolean;
 
   /** Registers of the operands for one writing, and how many each result has. */
-  constructor(
-    op: Op<"inline_ptx">,
-    given: readonly (readonly Register[])[],
-    counts: readonly number[],
-  ) {
+  constructor(op: InlineOp, given: readonly (readonly Register[])[], counts: readonly number[]) {
     const perLane = op.attributes.layouts !== undefined;
     this.#location = op.location;
+    this.#accesses = op.kind === "inline_ptx_memory";
     this.#inputs = given.map((registers, position) =>
       names("%in", position, registers.length, perLane),
     );
@@ -188,7 +189,12 @@ class Template {
   }
 
   #checkOperand(operand: Operand, text: string): void {
-    if (operand.kind === "address") throw this.#refusal("inlinePtx takes no memory", text);
+    if (operand.kind === "address") {
+      if (!this.#accesses) throw this.#refusal("inlinePtx takes no memory", text);
+      if (operand.base.kind !== "register")
+        throw this.#refusal("inlinePtx takes addresses in registers", text);
+      return;
+    }
     const isSpecial = operand.kind === "symbol" && operand.name.startsWith("%");
     if (operand.kind === "element" || (operand.kind === "symbol" && !isSpecial))
       throw this.#refusal("inlinePtx takes registers and numbers", text);
@@ -203,7 +209,9 @@ class Template {
       code: "TW7003",
       message,
       location: this.#location,
-      expected: "instructions that compute results from operands",
+      expected: this.#accesses
+        ? "instructions on registers, and on memory by the addresses that are given"
+        : "instructions that compute results from operands",
       found,
     });
   }
@@ -254,11 +262,14 @@ function withRegisters(operand: Operand, replace: (register: Register) => Regist
       return { ...operand, operand: replace(operand.operand) };
     case "negated":
       return { ...operand, operand: withRegisters(operand.operand, replace) };
+    case "address":
+      return operand.base.kind === "register"
+        ? { ...operand, base: replace(operand.base) }
+        : operand;
     case "integer":
     case "float":
     case "symbol":
     case "discard":
-    case "address":
     case "element":
       return operand;
   }

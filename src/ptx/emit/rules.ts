@@ -24,6 +24,10 @@ export const emitRules: OpRules<[EmitContext], void> = {
   dot,
   iota,
   inline_ptx: inlinePtx,
+  inline_ptx_memory: inlinePtx,
+  is_simulated() {
+    throw new Error("what the simulator does is left out of compiled kernels");
+  },
   optimization_barrier(op, context) {
     op.operands.values.forEach((value, position) => {
       const source = value.type.kind === "tile" ? context.tile(value) : context.scalar(value);

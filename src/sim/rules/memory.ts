@@ -389,6 +389,17 @@ export const memoryRules: Pick<SimulationRules, keyof typeof memoryOps> = {
     });
   },
 
+  // Only the code on devices reads it.
+  address_of(op, code) {
+    const [source, target] = [code.slot(op.operands.ref), code.result(op)];
+    const isGlobal = op.operands.ref.type.kind === "ref" && op.operands.ref.type.space === "gmem";
+    code.emit(op, (agent) => {
+      const view = viewAt(agent, source);
+      if (view.fault !== undefined) requireUsable(agent, view);
+      agent.slots[target] = isGlobal ? 0n : 0;
+      return "proceed";
+    });
+  },
   load,
   store,
   atomic,

@@ -16,7 +16,7 @@ import { allocateElements, i32 } from "../../formats/dtype.ts";
 import type { DType, Elements } from "../../formats/dtype.ts";
 import { packElements, unpackElements } from "../../formats/packed.ts";
 import { writeElement } from "../../formats/values.ts";
-import type { AnyOp, Op } from "../../ir/node.ts";
+import type { AnyOp, Op, OpOf } from "../../ir/node.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
 import { bitcastElements, fillElements } from "../memory.ts";
 import { moveSlots } from "../program.ts";
@@ -145,7 +145,7 @@ function select(op: Op<"select">, code: Assembler): void {
 }
 
 /** Code that the user wrote is what its meaning says. */
-function inlinePtx(op: Op<"inline_ptx">, code: Assembler): void {
+function inlinePtx(op: OpOf<"inline_ptx" | "inline_ptx_memory">, code: Assembler): void {
   const { meaning } = op.operands;
   if (meaning.length !== op.results.length)
     throw new Error(`inline_ptx of a lowered kernel has no meaning to simulate`);
@@ -284,6 +284,14 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
   },
 
   inline_ptx: inlinePtx,
+  inline_ptx_memory: inlinePtx,
+  is_simulated(op, code) {
+    const target = code.result(op);
+    code.emit(op, (agent) => {
+      agent.slots[target] = 1;
+      return "proceed";
+    });
+  },
   optimization_barrier(op, code) {
     const move = moveSlots(code.slotsOf(op.operands.values), code.slotsOf(op.results));
     code.emit(op, (agent) => {

@@ -44,6 +44,7 @@ type ElementwiseOps = Omit<
   typeof valueOps,
   | ("block_index" | "grid_size" | "cluster_rank" | "thread_index" | "size")
   | ("iota" | "inline_ptx" | "optimization_barrier")
+  | ("inline_ptx_memory" | "is_simulated")
 >;
 
 /** As many as there are operands. */

@@ -9,6 +9,8 @@ import type { AxisSlice } from "../../../layout/access/slice.ts";
 import { liesInShared, transposeAxes } from "../../../layout/access/window.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
 import type { Position, RefValue } from "../values.ts";
+import { integer } from "../../operands.ts";
+import { onlyAccess } from "./access.ts";
 import { atomic, compareExchange } from "./atomics.ts";
 import { atomicLoad, atomicStore } from "./ordered-accesses.ts";
 import { globalScratch, reshapeRef } from "./global.ts";
@@ -97,6 +99,19 @@ export const memoryRules: EmitRules<typeof memoryOps> = {
 
   select_ref(op, context) {
     defineWindow(context, windowOf(op.results), selectedArray(context, op));
+  },
+
+  address_of(op, context) {
+    const { code } = context;
+    const [unit] = onlyAccess(context, op).units();
+    const [result] = op.results;
+    if (unit === undefined || result?.type.kind !== "scalar")
+      throw new Error("a window without its element");
+    const { base, offset } = unit.address;
+    const type = result.type.dtype.bits === 64 ? "b64" : "b32";
+    const opcode = type === "b64" ? "add.s64" : "add.s32";
+    const register = code.make(type, opcode, base, integer(offset));
+    context.define(result, { kind: "scalar", dtype: result.type.dtype, register });
   },
 
   load,
