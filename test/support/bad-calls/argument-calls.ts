@@ -1,4 +1,4 @@
-/** Calls about what kernels are given: lists of arrays, promises about numbers. */
+/** Calls about what kernels are given, lists of arrays and promises about numbers, and about values behind a barrier. */
 import { f32, i32, iota } from "tilewright";
 import { given, host, traced } from "./bad-call.ts";
 import type { BadCall } from "./bad-call.ts";
@@ -10,6 +10,14 @@ export const argumentCalls: readonly BadCall[] = [
     parameter(() => ({ default: 4 }), "object", "bare"),
   ),
   traced("tracedTarget"),
+  traced(
+    "optimizationBarrier",
+    parameter(
+      given(({ i }) => i),
+      "object",
+      "list",
+    ),
+  ),
   traced(
     "printLayout",
     parameter(given(({ tile: each }) => each)),

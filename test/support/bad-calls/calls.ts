@@ -305,14 +305,6 @@ const language: readonly BadCall[] = [
   ),
   traced("assert", parameter(given(({ i }) => i.lt(2))), text),
   traced(
-    "optimizationBarrier",
-    parameter(
-      given(({ i }) => i),
-      "object",
-      "list",
-    ),
-  ),
-  traced(
     "debugPrint",
     parameter(() => "x", "text", "empty"),
   ),
