@@ -20,11 +20,12 @@ export class NoteReporter {
     this.#listener = listener;
   }
 
-  report({ kernel, traced, notes, machineCode }: CompilationRecord): void {
+  report(record: CompilationRecord): void {
+    const { kernel, notes, machineCode } = record;
     const listener = this.#listener ?? (machineCode === undefined ? undefined : print);
     const fresh = notes.filter((note) => !this.#reported.has(keyOf(kernel, note)));
     if (listener === undefined) {
-      printRefusals(kernel, traced, fresh.filter(isRefusal));
+      printRefusals(record, fresh.filter(isRefusal));
       const answers = fresh.filter(isAnswer);
       for (const note of answers) this.#reported.add(keyOf(kernel, note));
       if (answers.length > 0) warn(answers.map(noteText).join("\n"));
@@ -43,14 +44,12 @@ function keyOf(kernel: string, note: PerformanceNote): string {
 /** Kernels of which it was printed that they would not be compiled: a check of one runs it on many devices. */
 const refused = new WeakSet<Kernel>();
 
-function printRefusals(
-  kernel: string,
-  traced: Kernel | undefined,
-  notes: readonly PerformanceNote[],
-): void {
-  if (traced === undefined || notes.length === 0 || refused.has(traced)) return;
+function printRefusals(record: CompilationRecord, notes: readonly PerformanceNote[]): void {
+  // Of a kernel that was kept, its being asked for is what traces it.
+  const traced = notes.length === 0 ? undefined : record.traced;
+  if (traced === undefined || refused.has(traced)) return;
   refused.add(traced);
-  warn([`kernel ${kernel} runs on the simulator alone:`, ...notes.map(noteText)].join("\n"));
+  warn([`kernel ${record.kernel} runs on the simulator alone:`, ...notes.map(noteText)].join("\n"));
 }
 
 function print(kernel: string, notes: readonly PerformanceNote[]): void {
