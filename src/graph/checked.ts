@@ -168,7 +168,7 @@ export const compilePlan = checked(
       holds: (value) =>
         isRecord(value) &&
         Object.keys(value).every((name) => name === "matmulPrecision") &&
-        ["f32", "tf32", undefined].includes(value["matmulPrecision"] as string | undefined),
+        [undefined, "f32", "tf32"].some((each) => each === value["matmulPrecision"]),
     }),
   ],
   (program: GraphModule, ...rest: AfterFirst<typeof compile>) => compile(sound(program), ...rest),

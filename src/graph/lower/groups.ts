@@ -27,7 +27,7 @@ import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { isTensor, sizeOf } from "../ops/types.ts";
-import { libraryCallOf, loweringOf, tiledKernelOf } from "./record.ts";
+import { isInline, libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "./record.ts";
 
 /** Kinds that look at elements of their operands more than once, or at all of several operands for each element. */
 const rereading: ReadonlySet<GraphOpKind> = new Set<GraphOpKind>([
@@ -169,7 +169,8 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
       if (usage === undefined) continue;
       for (const [kernel, points] of asked)
         usage.ask(kernel, isAtOwnPoints(op) ? points : Array.from(points, () => ({})));
-      const isCopied = isRoot && (isLibraryMap(op) || (sharesBytes(op) && !isResult(op)));
+      const isCopied =
+        isRoot && (isLibraryMap(op) || (sharedOperand(op) !== undefined && !isResult(op)));
       usage.isKept ||= isCopied || needsMemory(op, value, isWritten(value));
       usage.isReread ||= (isRereading(op) && !isInline(op, value)) || (!isRoot && own.isReread);
     }
@@ -178,21 +179,9 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
   return kept;
 }
 
-/** Whether the kernels of an op compute the value where they use it, once an element. */
-function isInline(op: AnyGraphOp, value: GraphValue): boolean {
-  const lowering = loweringOf(op);
-  return lowering.form === "steps" && (lowering.inline?.(op as never).includes(value) ?? false);
-}
-
 /** Whether an operation of the library moves what an op is of, from memory. */
 function isLibraryMap(op: AnyGraphOp): boolean {
   return loweringOf(op).form === "map" && libraryCallOf(op) !== undefined;
-}
-
-/** Whether an op's result is its operand's memory. */
-function sharesBytes(op: AnyGraphOp): boolean {
-  const lowering = loweringOf(op);
-  return lowering.form === "map" && lowering.sameBytes?.(op as never) !== undefined;
 }
 
 /** Longer chains of ops than these are several kernels: tracing one op asks for the next, and the stack ends. */

@@ -139,13 +139,13 @@ function transposeOf({ element, shape }: TensorType, permutation: readonly numbe
   if (known !== undefined) return known;
   const dtype = storageOf(element);
   if (dtype === undefined) throw new Error("devices have this format");
-  const made = permute({
+  const made: Operation = permute({
     x: tensor(
       dtype,
       shape.map((_, axis) => dim(`d${axis}`)),
     ),
     permutation,
-  }) as unknown as Operation;
+  });
   transposes.set(key, made);
   return made;
 }

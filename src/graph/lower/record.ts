@@ -1,5 +1,5 @@
 /** The lowering of every op kind: a new op does not compile until it has one here. */
-import type { AnyGraphOp } from "../ops/node.ts";
+import type { AnyGraphOp, GraphValue } from "../ops/node.ts";
 import { unknownOpReason } from "../ops/table.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { meanings } from "../passes/derivatives.ts";
@@ -169,6 +169,18 @@ export function libraryCallOf(op: AnyGraphOp): LibraryCall | undefined {
   const lowering = loweringOf(op);
   const mayCall = lowering.form === "fold" || lowering.form === "map";
   return mayCall ? lowering.library?.(op as never) : undefined;
+}
+
+/** Whether kernels of an op compute an operand where they use it, once an element. */
+export function isInline(op: AnyGraphOp, value: GraphValue): boolean {
+  const lowering = loweringOf(op);
+  return lowering.form === "steps" && (lowering.inline?.(op as never).includes(value) ?? false);
+}
+
+/** The operand whose memory an op's result is. */
+export function sharedOperand(op: AnyGraphOp): GraphValue | undefined {
+  const lowering = loweringOf(op);
+  return lowering.form === "map" ? lowering.sameBytes?.(op as never) : undefined;
 }
 
 /** The kernel over larger tiles that an op has for its shapes and types. */

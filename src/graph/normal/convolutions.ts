@@ -169,9 +169,10 @@ function patchesOf(
       grid.map((_, at) => at),
     );
   });
+  const [only, ...others] = starts;
   const indices =
-    starts.length === 1
-      ? (starts[0] as GraphValue)
+    only !== undefined && others.length === 0
+      ? only
       : builder.one("stablehlo.concatenate", { inputs: starts }, { dimension: grid.length });
   return builder.one(
     "stablehlo.gather",

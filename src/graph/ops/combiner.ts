@@ -56,3 +56,8 @@ export const neutralNumbers = {
   "stablehlo.maximum": (element: ElementType) => limitOf(element, true),
   "stablehlo.minimum": (element: ElementType) => limitOf(element, false),
 } as const;
+
+/** Whether an op combines in any order, with a number that changes nothing. */
+export function isCombiner(kind: string | undefined): kind is keyof typeof neutralNumbers {
+  return kind !== undefined && Object.hasOwn(neutralNumbers, kind);
+}

@@ -14,7 +14,7 @@ import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
-import { libraryCallOf, loweringOf, tiledKernelOf } from "../lower/record.ts";
+import { libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "../lower/record.ts";
 import {
   cannotRun,
   heldType,
@@ -356,10 +356,9 @@ class Compiler {
 
   /** Gives a result the memory of the operand that has its bytes, where that has some. */
   #sharesBytes(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): boolean {
-    const lowering = loweringOf(op);
     const [result] = op.results;
-    if (lowering.form !== "map" || result === undefined || wanted.has(result)) return false;
-    const operand = lowering.sameBytes?.(op as never);
+    if (result === undefined || wanted.has(result)) return false;
+    const operand = sharedOperand(op);
     const buffer = operand === undefined ? undefined : this.#buffers.get(operand);
     if (buffer === undefined) return false;
     this.#buffers.set(result, buffer);

@@ -6,7 +6,7 @@
  *   bf16[8192, 768] over rows     24 blocks of 8192 rows  ->  f32[32, 768] by 768 blocks, then bf16[768]
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
-import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
+import { combinerKind, isCombiner, neutralNumbers } from "../../ops/combiner.ts";
 import { isFloatElement, isNarrowFloat } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { tensorType } from "../../ops/types.ts";
@@ -14,12 +14,6 @@ import { combiner, convert, reshape, splatOf, typeOfValue } from "../../transfor
 import { blockCount, blocked } from "../tiled/reduction-view.ts";
 
 type Reduce = GraphOp<"stablehlo.reduce">;
-
-type Combiner = keyof typeof neutralNumbers;
-
-function isCombiner(kind: string | undefined): kind is Combiner {
-  return kind !== undefined && Object.hasOwn(neutralNumbers, kind);
-}
 
 /** As many blocks as keep a large GPU busy. */
 const enoughBlocks = 512;

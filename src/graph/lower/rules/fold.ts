@@ -3,6 +3,7 @@
  * carries one tile a result, of the full shape of the points, through `count` turns; each turn gets an index that is the
  * same for all lanes.
  */
+import type { DTypeName } from "../../../formats/dtype.ts";
 import { loop } from "../../../lang/index.ts";
 import type { Scalar, Tile } from "../../../lang/index.ts";
 import type { GraphRegion, GraphValue } from "../../ops/node.ts";
@@ -11,7 +12,7 @@ import type { Points } from "../points/points.ts";
 import { select } from "../tiles/bits.ts";
 
 /** A tile of one value for all lanes, or for each, in the shape of the points. */
-export function fullTile(tile: Tile, points: Points): Tile {
+export function fullTile<D extends DTypeName>(tile: Tile<D>, points: Points): Tile<D> {
   return tile.broadcastTo(points.tile);
 }
 

@@ -11,7 +11,7 @@
  */
 import { loop } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
-import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
+import { combinerKind, isCombiner, neutralNumbers } from "../../ops/combiner.ts";
 import { isNarrowFloat } from "../../ops/elements.ts";
 import { graphValue } from "../../ops/node.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
@@ -37,9 +37,7 @@ function neutralOf({ operands, regions }: Scatter): number | bigint | undefined 
   const [only, ...others] = operands.inputs;
   const kind = combinerKind(regions.update_computation);
   if (only === undefined || others.length > 0 || kind === undefined) return undefined;
-  const numbers: { readonly [kind: string]: ((element: never) => number | bigint) | undefined } =
-    neutralNumbers;
-  return numbers[kind]?.(tensorTypeOf(only).element as never);
+  return isCombiner(kind) ? neutralNumbers[kind](tensorTypeOf(only).element) : undefined;
 }
 
 /** Updates of a level: sorted rows, and how often starts of rows have been divided. */
@@ -116,8 +114,8 @@ function startsAt(rows: GraphValue, points: Points, context: PointContext): Tile
     const probe = found.add(step);
     const place: Index = probe.sub(1).minimum(count - 1);
     const there = indexOfTile(context.element(rows, Points.at(shape, points.tile, [place, 0])));
-    const isBefore = there.lt(wanted).and(probe.le(count)) as Tile<"bool">;
-    found = isBefore.select(probe, found) as Tile<"i32">;
+    const isBefore = there.lt(wanted).and(probe.le(count));
+    found = isBefore.select(probe, found);
   }
   return fullTile(found, points);
 }
@@ -131,7 +129,7 @@ function startOf(
   context: PointContext,
 ): Tile<"i32"> {
   const at = Points.at(tensorTypeOf(starts).shape, points.tile, [row]);
-  let start = fullTile(context.element(starts, at), points) as Tile<"i32">;
+  let start = fullTile(indexOfTile(context.element(starts, at)), points);
   for (let level = 0; level < depth; level += 1) start = row.add(start.div(chunk));
   return start;
 }
@@ -148,15 +146,15 @@ function slotsAt(
   const { shape } = tensorTypeOf(value);
   const extent = (tensorTypeOf(starts).shape[0] ?? 1) - 1;
   points.settle();
-  const slot = fullTile(tileOfIndex(points.axis(0)), points) as Tile<"i32">;
-  let row = fullTile(tileOfIndex(0), points) as Tile<"i32">;
+  const slot = fullTile(tileOfIndex(points.axis(0)), points);
+  let row = fullTile(tileOfIndex(0), points);
   for (let step = 2 ** Math.floor(Math.log2(Math.max(1, extent))); step >= 1; step /= 2) {
     const probe = row.add(step);
     const within = probe.minimum(extent);
     const isBefore = probe
       .le(extent)
-      .and(startOf(starts, within, depth + 1, points, context).le(slot)) as Tile<"bool">;
-    row = isBefore.select(probe, row) as Tile<"i32">;
+      .and(startOf(starts, within, depth + 1, points, context).le(slot));
+    row = isBefore.select(probe, row);
   }
   const first = startOf(starts, row, depth, points, context);
   const end = startOf(starts, row.add(1).minimum(extent), depth, points, context);
@@ -164,16 +162,15 @@ function slotsAt(
   const { lift, combine } = foldingOf(op.regions.update_computation, op.operands.inputs);
   const lifted = depth === 0 ? lift : (tile: Tile): Tile => tile;
   const start = lift(constantTile(dtypeOf(op.operands.inputs[0] ?? value), neutral));
-  const [result] = loop({ to: chunk, carry: [fullTile(start, points)] }, (turn, [carry]) => {
+  return loop({ to: chunk, carry: fullTile(start, points) }, (turn, carry) => {
     const inner = context.inner();
     const at = base.add(turn);
-    const isOwn = at.ge(first).and(at.lt(end)) as Tile<"bool">;
+    const isOwn = at.ge(first).and(at.lt(end));
     const place: Index = at.minimum(count - 1);
     const source = Points.at(shape, points.tile, [place, ...points.axes.slice(1)]);
-    const [next] = combine([carry as Tile], [lifted(inner.element(value, source))], points, inner);
-    return [fullTile(select(isOwn, next as Tile, carry as Tile), points)];
+    const [next = carry] = combine([carry], [lifted(inner.element(value, source))], points, inner);
+    return fullTile(select(isOwn, next, carry), points);
   });
-  return result as Tile;
 }
 
 /** Each row combined with what is left for it. */
@@ -186,7 +183,7 @@ function sortedRowsAt(
 ): readonly Tile[] {
   const { shape } = tensorTypeOf(value);
   points.settle();
-  const row = fullTile(tileOfIndex(points.axis(0)), points) as Tile<"i32">;
+  const row = fullTile(tileOfIndex(points.axis(0)), points);
   const first = startOf(starts, row, depth, points, context);
   const own = startOf(starts, row.add(1), depth, points, context).sub(first);
   const { lift, combine, finish } =
@@ -212,9 +209,9 @@ function sortedRowsAt(
     const values = (depth === 0 ? operands.updates : [value]).map((each) =>
       inner.element(each, at),
     );
-    const isOwn = tileOfIndex(turn).lt(own) as Tile<"bool">;
+    const isOwn = tileOfIndex(turn).lt(own);
     return combine(carry, values, points, inner).map((tile, i) =>
-      fullTile(select(isOwn, tile, carry[i] as Tile), points),
+      fullTile(select(isOwn, tile, carry[i] ?? tile), points),
     );
   });
   return sums.map(finish);

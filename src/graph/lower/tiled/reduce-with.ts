@@ -65,14 +65,11 @@ function kernelOf(op: Reduce, view: ReductionView): TiledKernel {
           : { row: at("outer").mul(reduced).add(offset), column: begin };
         const points = Points.window(shape, tile, { ...matrix, ...place });
         const own = context.inner();
-        const values = inputs.map((input, i) =>
-          within(
-            own.element(input, points).broadcastTo(tile),
-            neutral[i] as Tile,
-            view,
-            offset,
-          ).broadcastTo(tile),
-        );
+        const values = neutral.map((nothing, i) => {
+          const input = inputs[i];
+          const value = input === undefined ? nothing : own.element(input, points);
+          return within(value.broadcastTo(tile), nothing, view, offset).broadcastTo(tile);
+        });
         const found = reduceWith(values, (left, right) => regionOf(op, left, right, own), {
           axis: along,
           identity: values.map(({ dtype }) => (dtype.kind === "bool" ? false : 0)),
@@ -80,11 +77,12 @@ function kernelOf(op: Reduce, view: ReductionView): TiledKernel {
         });
         return regionOf(op, carry, found, own).map((value) => value.broadcastTo(kept));
       });
-      for (const [i, target] of outputs.entries()) {
+      for (const [i, sum] of sums.entries()) {
+        const target = outputs[i];
         const window = isRows
-          ? target.at(slice(begin, width))
-          : target.reshape([outer, inner]).at(at("outer"), slice(begin, width));
-        window.store((sums[i] as Tile).reshape([width]));
+          ? target?.at(slice(begin, width))
+          : target?.reshape([outer, inner]).at(at("outer"), slice(begin, width));
+        window?.store(sum.reshape([width]));
       }
     },
   };
