@@ -25,6 +25,7 @@ const tested = quotedCodes([
   ...listFiles("test", /\.test\.ts$/),
   ...listFiles("test/mistakes", /\.ts$/),
   ...listFiles("test/features", /\.ts$/),
+  ...listFiles("test/support", /-mistakes\.ts$/),
 ]);
 
 test("no code is registered twice", () => {

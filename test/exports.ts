@@ -33,6 +33,7 @@ export const languageReasons: Reasons = {
   clusterWait: { example: fragment },
   coalescedLayout: { matrix: host },
   commitGlobal: { example: fragment },
+  compileAhead: { matrix: host },
   concatenate: { example: fragment },
   convertValue: { matrix: host },
   debugBreak: { matrix: "changes no result; tested by its own unit tests" },

@@ -19,6 +19,7 @@ export {
 export type { Datum, EvaluationOptions, Tensor } from "./evaluate/index.ts";
 export type { GraphFunction, GraphModule } from "./ops/index.ts";
 export type { PrintOptions } from "./text/printer.ts";
+export type { CompileOptions } from "./plan/device-passes.ts";
 export type { Plan } from "./plan/plan.ts";
 export { Program } from "./plan/program.ts";
 export type { BoundProgram, LaunchTime } from "./plan/program.ts";

@@ -16,7 +16,7 @@ describe("the reference of operations", () => {
     );
     expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | scratch; may: anything |");
     expect(text).toContain(
-      "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers; `evict?`: text; `guard?`: texts; `unit?`: text |  | reads `ref`; may: drop |",
+      "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers; `evict?`: text;",
     );
     expect(text).toContain(
       "synchronizes the warp before; releases to the block; with `peer` releases to the cluster; rolled; may: nothing |",

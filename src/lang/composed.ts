@@ -155,7 +155,10 @@ export function reciprocal(
 
 /** The bits of numbers as those of another format, of as many bits each or of others. */
 export function sameBits(source: Value, dtype: DType, location: Location): Value {
-  const isSame = isData(source.type) && source.type.dtype.bits === dtype.bits;
+  // What is no dtype is refused as what bitcast takes.
+  const known = Object.values(dtypes).find((each) => each === dtype);
+  const bits = isData(source.type) ? source.type.dtype.bits : undefined;
+  const isSame = known === undefined || known.bits === bits;
   return emitValue(isSame ? "bitcast" : "bitcast_width", { source }, { dtype }, location);
 }
 

@@ -370,7 +370,8 @@ const elsewhere: readonly Mistake[] = [
 testMistakes("what inference and the verifier see", elsewhere);
 
 test("every code of the language has a test", () => {
-  const tested = listFiles("src/lang", /\.test\.ts$/).flatMap((file) =>
+  const files = [...listFiles("src/lang", /\.test\.ts$/), ...listFiles("test/features", /\.ts$/)];
+  const tested = files.flatMap((file) =>
     [...readText(file).matchAll(/code: "(TW1\d{3})"/g)].map((match) => match[1]),
   );
   expect(new Set(tested)).toEqual(new Set(Object.keys({ ...languageCodes, ...pipelineCodes })));

@@ -99,11 +99,14 @@ class Gatherer {
       if (elements[flat] === -1) this.#leaveOut(agent, flat);
     }
     const view = listedView(window, this.#shape, elements);
-    const isGathered = this.#op.operands.indices.length > 0;
-    const stores = this.#op.kind === "store" || this.#op.kind === "atomic_store";
-    if (stores && (isGathered || sharesPlaces(window)))
-      requireDistinct(agent, this.#op, view, elements);
+    if (this.#mayStoreTwice(window)) requireDistinct(agent, this.#op, view, elements);
     return view;
+  }
+
+  /** Whether several elements may be stored in one place. */
+  #mayStoreTwice(window: View): boolean {
+    const isStore = this.#op.kind === "store" || this.#op.kind === "atomic_store";
+    return isStore && (this.#op.operands.indices.length > 0 || sharesPlaces(window));
   }
 
   /** Nothing is accessed of an element that is outside, which must not be one of an access that is promised to be inside. */

@@ -68,7 +68,7 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   debug_break {names = []}
   profile_mark {edge = begin, name = "rest"}
   profile_mark {edge = end, name = "rest"}
-  %52 = bitcast_width %20 {dtype = u8} : tile<u8, [8, 32]>
+  %55 = bitcast_width %20 {dtype = u8} : tile<u8, [8, 32]>
   yield
 }
 

@@ -238,21 +238,6 @@ export const sharedContradictions = contradictions(import.meta.url, [
     },
   },
   {
-    name: "multicast into half a pattern",
-    remedy: "copy without multicast",
-    make: (fixed): KernelDefinition => {
-      const list = smem(bf16, [128]); // <- multicast into half a pattern, one
-      const scratch = { list, landed: barrier() };
-      const spec = { name: "program", grid: { i: 2 }, cluster: { i: 2 }, inputs, outputs, scratch };
-      return kernel(spec, (things) => {
-        const options = { barrier: things.landed, ...(!fixed && { multicast: ["i"] }) };
-        copyAsync(things.x.at(0), things.list.at(slice(32, 64)), options); // <- multicast into half a pattern, other
-        things.landed.wait();
-        things.out.at(0).store(things.list.at(slice(32, 64)).load().cast(f32));
-      });
-    },
-  },
-  {
     name: "reduction from columns",
     remedy: "remove the layout of a",
     make: (fixed): KernelDefinition => {

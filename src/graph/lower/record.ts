@@ -154,6 +154,11 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "interpreter.probe": withHost,
 };
 
+/** An op as what its own lowering takes: the kind that picks the lowering is the op's, which TypeScript cannot see. */
+function own(op: AnyGraphOp): never {
+  return op as never;
+}
+
 /** A lowering without the kind of its op, which it fits all the same. */
 export type AnyLowering = Lowering<GraphOpKind>;
 
@@ -161,30 +166,30 @@ export type AnyLowering = Lowering<GraphOpKind>;
 export function loweringOf(op: AnyGraphOp): AnyLowering {
   // The kind picks the lowering, which TypeScript cannot see.
   const found = lowerings[op.kind] as unknown as AnyLowering;
-  return found.form === "choose" ? found.by(op as never) : found;
+  return found.form === "choose" ? found.by(own(op)) : found;
 }
 
 /** The operation of the library that makes an op's result. */
 export function libraryCallOf(op: AnyGraphOp): LibraryCall | undefined {
   const lowering = loweringOf(op);
   const mayCall = lowering.form === "fold" || lowering.form === "map";
-  return mayCall ? lowering.library?.(op as never) : undefined;
+  return mayCall ? lowering.library?.(own(op)) : undefined;
 }
 
 /** Whether kernels of an op compute an operand where they use it, once an element. */
 export function isInline(op: AnyGraphOp, value: GraphValue): boolean {
   const lowering = loweringOf(op);
-  return lowering.form === "steps" && (lowering.inline?.(op as never).includes(value) ?? false);
+  return lowering.form === "steps" && (lowering.inline?.(own(op)).includes(value) ?? false);
 }
 
 /** The operand whose memory an op's result is. */
 export function sharedOperand(op: AnyGraphOp): GraphValue | undefined {
   const lowering = loweringOf(op);
-  return lowering.form === "map" ? lowering.sameBytes?.(op as never) : undefined;
+  return lowering.form === "map" ? lowering.sameBytes?.(own(op)) : undefined;
 }
 
 /** The kernel over larger tiles that an op has for its shapes and types. */
 export function tiledKernelOf(op: AnyGraphOp): TiledKernel | undefined {
   const lowering = loweringOf(op);
-  return lowering.form === "fold" ? lowering.tiled?.(op as never) : undefined;
+  return lowering.form === "fold" ? lowering.tiled?.(own(op)) : undefined;
 }

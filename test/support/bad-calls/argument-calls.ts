@@ -23,6 +23,14 @@ export const argumentCalls: readonly BadCall[] = [
     parameter(given(({ tile: each }) => each)),
     parameter(() => "name", "text", "empty", "undefined"),
   ),
+  traced(
+    "optimizationBarrier",
+    parameter(
+      given(({ tile: each }) => each),
+      "list",
+      "object",
+    ),
+  ),
   host(
     "tensors",
     parameter(() => 2),
