@@ -143,8 +143,9 @@ function linkedFiles(page: string): readonly string[] {
 /** Pictures and measurements are half of the repository's documentation, and stay there; so does what is said to contributors. */
 function isLeftOut(path: string): boolean {
   return (
-    /^(?:docs\/(?:images|benchmarks)\b|bench\/|CONTRIBUTING\.md$)/.test(path) &&
-    existsSync(join(repositoryRoot, path))
+    /^(?:docs\/(?:images|benchmarks|adding-[\w-]+|architecture|mutation|reliability)\b|bench\/|CONTRIBUTING\.md$)/.test(
+      path,
+    ) && existsSync(join(repositoryRoot, path))
   );
 }
 

@@ -240,6 +240,8 @@ function reductionCases(): readonly MatrixCase[] {
     or: integers,
     xor: integers,
   };
+  // f64 is added by copies without a map, which clip nothing.
+  const rowsOf = (dtype: DType): number => (dtype === f64 ? 32 : 24);
   return (Object.keys(kinds) as (keyof typeof kinds)[]).flatMap((reduction) =>
     kinds[reduction].map((dtype, seed): MatrixCase => ({
       name: `copyAsync ${reduction} ${dtype.name}`,
@@ -247,8 +249,8 @@ function reductionCases(): readonly MatrixCase[] {
         definition: kernel(
           {
             name: "combined",
-            inputs: { x: tensor(dtype, [24, 64]) },
-            inouts: { all: tensor(dtype, [24, 64]) },
+            inputs: { x: tensor(dtype, [rowsOf(dtype), 64]) },
+            inouts: { all: tensor(dtype, [rowsOf(dtype), 64]) },
             scratch: { buffer: smem(dtype, [16, 64]) },
             grid: { i: 2 },
           },
@@ -262,8 +264,8 @@ function reductionCases(): readonly MatrixCase[] {
           },
         ),
         inputs: {
-          x: convertHost(ordinaryNumbers(i32, [24, 64], seed), dtype),
-          all: convertHost(ordinaryNumbers(i32, [24, 64], seed + 9), dtype),
+          x: convertHost(ordinaryNumbers(i32, [rowsOf(dtype), 64], seed), dtype),
+          all: convertHost(ordinaryNumbers(i32, [rowsOf(dtype), 64], seed + 9), dtype),
         },
         tolerance: exact,
       }),

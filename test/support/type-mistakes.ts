@@ -14,7 +14,7 @@ export const mistakes = [
   {
     name: "a carry that the options do not have",
     code: "loop({ to: 4 }, (k, total) => total.add(1));",
-    says: /carry/,
+    says: /does not exist on type 'LoopControl'/,
   },
   {
     name: "a structure without one of its fields",
