@@ -15,6 +15,7 @@ import { memoryFeatures } from "./memory.ts";
 import { numberFeatures } from "./numbers.ts";
 import { pipelineFeatures } from "./pipelines.ts";
 import { productFeatures } from "./products.ts";
+import { sizeFeatures } from "./sizes.ts";
 import { synchronisationFeatures } from "./synchronisation.ts";
 
 export const features: readonly Feature[] = [
@@ -31,6 +32,7 @@ export const features: readonly Feature[] = [
   ...numberFeatures,
   ...pipelineFeatures,
   ...productFeatures,
+  ...sizeFeatures,
   ...synchronisationFeatures,
 ];
 
