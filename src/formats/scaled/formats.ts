@@ -1,0 +1,139 @@
+/**
+ * Formats with scales: elements of a narrow float format, of which every block shares a scale.
+ *
+ *   number = element · scale of its block · global scale
+ *
+ * | format          | elements | block    | scales    | global |
+ * |-----------------|----------|----------|-----------|--------|
+ * | mxfp8e4m3       | f8e4m3fn | 32       | f8e8m0fnu |        |
+ * | mxfp8e5m2       | f8e5m2   | 32       | f8e8m0fnu |        |
+ * | mxfp4           | f4e2m1fn | 32       | f8e8m0fnu |        |
+ * | nvfp4           | f4e2m1fn | 16       | f8e4m3fn  | f32    |
+ * | fp8Block1x128   | f8e4m3fn | 1 × 128  | f32       |        |
+ * | fp8Block128x128 | f8e4m3fn | 128 × 128| f32       |        |
+ *
+ * MX formats are those of the Open Compute Project, nvfp4 is NVIDIA's; FP8 by blocks of f32 scales is how DeepSeek's models are published.
+ */
+import * as formats from "../dtype.ts";
+import type { DType } from "../dtype.ts";
+
+export type ScaledFormatName =
+  | "mxfp8e4m3"
+  | "mxfp8e5m2"
+  | "mxfp4"
+  | "nvfp4"
+  | "fp8Block1x128"
+  | "fp8Block128x128";
+
+/** A format of elements. */
+export type ScaledElementName = "f8e4m3fn" | "f8e5m2" | "f4e2m1fn";
+/** A format of scales. */
+export type ScaleName = "f8e8m0fnu" | "f8e4m3fn" | "f32";
+
+/** A format with scales. Compare by identity: there is one a name. */
+export interface ScaledFormat<
+  N extends ScaledFormatName = ScaledFormatName,
+  E extends ScaledElementName = ScaledElementName,
+  S extends ScaleName = ScaleName,
+> {
+  readonly name: N;
+  /** The format of the elements. */
+  readonly element: DType<E>;
+  /** The format of the scales. */
+  readonly scale: DType<S>;
+  /** How many elements share a scale: along the axis beside the one that is summed in products, and along that one. */
+  readonly block: readonly [across: number, along: number];
+  /** Whether an f32 scale of the whole array stands beside those of the blocks. */
+  readonly hasGlobalScale: boolean;
+  /** The largest element: what the largest number of a block is scaled to. */
+  readonly largest: number;
+}
+
+function define<N extends ScaledFormatName, E extends ScaledElementName, S extends ScaleName>(
+  format: ScaledFormat<N, E, S>,
+): ScaledFormat<N, E, S> {
+  return Object.freeze({ ...format, block: Object.freeze(format.block) });
+}
+
+/** Blocks of 32 in f8e4m3fn, with powers of two as scales (OCP MX). */
+export const mxfp8e4m3 = define({
+  name: "mxfp8e4m3",
+  element: formats.f8e4m3fn,
+  scale: formats.f8e8m0fnu,
+  block: [1, 32],
+  hasGlobalScale: false,
+  largest: 448,
+});
+/** Blocks of 32 in f8e5m2, with powers of two as scales (OCP MX). */
+export const mxfp8e5m2 = define({
+  name: "mxfp8e5m2",
+  element: formats.f8e5m2,
+  scale: formats.f8e8m0fnu,
+  block: [1, 32],
+  hasGlobalScale: false,
+  largest: 57344,
+});
+/** Blocks of 32 in f4e2m1fn, with powers of two as scales (OCP MX). */
+export const mxfp4 = define({
+  name: "mxfp4",
+  element: formats.f4e2m1fn,
+  scale: formats.f8e8m0fnu,
+  block: [1, 32],
+  hasGlobalScale: false,
+  largest: 6,
+});
+/** Blocks of 16 in f4e2m1fn, with scales in f8e4m3fn and one f32 for the whole array (NVIDIA). */
+export const nvfp4 = define({
+  name: "nvfp4",
+  element: formats.f4e2m1fn,
+  scale: formats.f8e4m3fn,
+  block: [1, 16],
+  hasGlobalScale: true,
+  largest: 6,
+});
+/** 128 elements of f8e4m3fn with an f32 scale, as activations of DeepSeek's models. */
+export const fp8Block1x128 = define({
+  name: "fp8Block1x128",
+  element: formats.f8e4m3fn,
+  scale: formats.f32,
+  block: [1, 128],
+  hasGlobalScale: false,
+  largest: 448,
+});
+/** Squares of 128 × 128 elements of f8e4m3fn with an f32 scale, as weights of DeepSeek's models. */
+export const fp8Block128x128 = define({
+  name: "fp8Block128x128",
+  element: formats.f8e4m3fn,
+  scale: formats.f32,
+  block: [128, 128],
+  hasGlobalScale: false,
+  largest: 448,
+});
+
+/** Every format with scales by name. */
+export const scaledFormats: { readonly [N in ScaledFormatName]: ScaledFormat<N> } = Object.freeze({
+  mxfp8e4m3,
+  mxfp8e5m2,
+  mxfp4,
+  nvfp4,
+  fp8Block1x128,
+  fp8Block128x128,
+});
+
+/** The axis beside the scaled one that blocks extend over too: the last one that is another. */
+function besideAxis(rank: number, axis: number): number {
+  return axis === rank - 1 ? rank - 2 : rank - 1;
+}
+
+/** The extents of a block of an array of `rank` axes, scaled along `axis`. */
+export function blockExtents(
+  { block: [across, along] }: Pick<ScaledFormat, "block">,
+  rank: number,
+  axis: number,
+): number[] {
+  const extents = new Array<number>(rank).fill(1);
+  const beside = besideAxis(rank, axis);
+  if (beside >= 0) extents[beside] = across;
+  extents[axis] = along;
+  return extents;
+}
