@@ -1,36 +1,25 @@
 /**
- * Merges equal ops: the same kind, operands, attributes and types, without effect and without regions. An op
- * within a region is merged with one around it as well.
+ * Merges equal ops: the same kind, operands, attributes, types and regions, without effect. An op within a region is merged with
+ * one around it as well, and regions are equal where they compute the same of the same values around them.
+ *
+ *   %0 = reduce(%x init: %zero) applying add       two softmaxes of %x: one reduction
+ *   %1 = reduce(%x init: %zero) applying add
  */
-import { attributesOf } from "../text/parts.ts";
-import { attributeText } from "../text/attributes.ts";
-import type { AttributeMap } from "../ops/attribute.ts";
+import { isPure } from "../ops/captures.ts";
 import { graphRegion } from "../ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { replaceOperands } from "../ops/rebuild.ts";
-import { graphOpTable } from "../ops/table.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
-import { typeText } from "../ops/types.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
-
-function attributesKey(attributes: AttributeMap): string {
-  return Array.from(attributes, ([name, value]) => `${name}=${attributeText(value)}`)
-    .sort()
-    .join(";");
-}
-
-/** What an op does to its operands, whichever they are: kind, attributes and types. */
-export function opText(op: AnyGraphOp): string {
-  const types = op.results.map(({ type }) => typeText(type));
-  return `${op.kind}{${attributesKey(attributesOf(op))}}${types.join()}`;
-}
+import { opText, structureText } from "./structure.ts";
 
 /** Equal for ops that can be merged; undefined for ops that cannot. */
 function keyOf(op: AnyGraphOp): string | undefined {
-  if (graphOpTable[op.kind].effect !== "none" || regionsOf(op).length > 0) return undefined;
+  if (!isPure(op)) return undefined;
   const operands = operandsOf(op).map(({ id }) => id);
-  return `${opText(op)}(${operands.join()})`;
+  const regions = regionsOf(op).map(structureText);
+  return `${opText(op)}(${operands.join()})${regions.join()}`;
 }
 
 function merge(

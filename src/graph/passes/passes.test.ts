@@ -95,6 +95,38 @@ describe("cse", () => {
   });
 });
 
+describe("cse of ops with regions", () => {
+  const reduction = (name: string, init: string, kind: string, swaps = false): string =>
+    `%${name} = "stablehlo.reduce"(%x, ${init}) <{dimensions = array<i64: 0>}> ({
+       ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+         %s = stablehlo.${kind} ${swaps ? "%r, %l" : "%l, %r"} : tensor<f32>
+         %t = stablehlo.add %s, %y : tensor<f32>
+         stablehlo.return %t : tensor<f32>
+     }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>`;
+  const countAfter = (...reductions: readonly string[]): number => {
+    const names = reductions.map((text) => /%\w+/.exec(text)?.[0] ?? "");
+    const types = names.map(() => "tensor<f32>").join(", ");
+    const text = `func.func @main(%x: tensor<4xf32>, %z: tensor<f32>, %y: tensor<f32>) -> (${types}) {
+      ${reductions.join("\n")}
+      return ${names.join(", ")} : ${types} }`;
+    return after(csePass, text).filter((line) => line.includes("stablehlo.reduce")).length;
+  };
+
+  test("equal reductions are one, whatever their values are called", () => {
+    const other = reduction("b", "%z", "add").replaceAll("%l", "%first").replaceAll("%s", "%sum");
+    expect(countAfter(reduction("a", "%z", "add"), other)).toBe(1);
+  });
+
+  test.each([
+    ["another op", reduction("b", "%z", "multiply")],
+    ["the other order", reduction("b", "%z", "add", true)],
+    ["another initial value", reduction("b", "%y", "add")],
+    ["another value around the region", reduction("b", "%z", "add").replaceAll("%y", "%z")],
+  ])("not those with %s", (_, other) => {
+    expect(countAfter(reduction("a", "%z", "add"), other)).toBe(2);
+  });
+});
+
 describe("simplify", () => {
   const returned = (...lines: readonly string[]): string | undefined =>
     after(

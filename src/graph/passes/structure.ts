@@ -5,19 +5,33 @@
  *   add(x, mul(y, 2))      recorded twice, of arrays of the same types: one text
  *   add(x, mul(y, 3))      another: constants are a part of what is compiled
  */
+import { attributesOf } from "../text/parts.ts";
+import { attributeText } from "../text/attributes.ts";
+import type { AttributeMap } from "../ops/attribute.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { regionsOf } from "../ops/traverse.ts";
 import { typeText } from "../ops/types.ts";
-import { opText } from "./cse.ts";
 
-/** Values are called by the order in which they are defined. */
+function attributesKey(attributes: AttributeMap): string {
+  return Array.from(attributes, ([name, value]) => `${name}=${attributeText(value)}`)
+    .sort()
+    .join(";");
+}
+
+/** What an op does to its operands, whichever they are: kind, attributes and types. */
+export function opText(op: AnyGraphOp): string {
+  const types = op.results.map(({ type }) => typeText(type));
+  return `${op.kind}{${attributesKey(attributesOf(op))}}${types.join()}`;
+}
+
+/** Values are called by the order in which they are defined, and those of the surroundings of a region by their identity. */
 export function structureText(graph: GraphRegion): string {
   const numbers = new Map<GraphValue, number>();
   const parts: string[] = [];
   const define = (value: GraphValue): void => {
     numbers.set(value, numbers.size);
   };
-  const use = (value: GraphValue): number | undefined => numbers.get(value);
+  const use = (value: GraphValue): string => `${numbers.get(value) ?? `%${value.id}`}`;
   const visitOp = (op: AnyGraphOp): void => {
     parts.push(opText(op));
     // By slot: an op may have two of them that can be left out.

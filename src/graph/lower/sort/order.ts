@@ -14,7 +14,8 @@ import { elements } from "../../ops/elements.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import { operandsOf } from "../../ops/traverse.ts";
 import { isTensor } from "../../ops/types.ts";
-import { mergeEqualOps, opText } from "../../passes/cse.ts";
+import { mergeEqualOps } from "../../passes/cse.ts";
+import { opText } from "../../passes/structure.ts";
 
 export interface SortKey {
   /** The expression of left elements, within the comparator that was looked at. */
