@@ -7,9 +7,14 @@ import type { AnyGraphOp, GraphFunction, GraphModule, GraphRegion } from "../ops
 import { rebuildOp } from "../ops/rebuild.ts";
 import { regionsOf } from "../ops/traverse.ts";
 
+/** Told the name of each rule that changes something. */
+export type OnRewrite = (rule: string) => void;
+
 export interface GraphPass {
   readonly name: string;
-  run(module: GraphModule): GraphModule;
+  /** The names of its rules, each of which needs a case in `verify/rewrites.test.ts`; a pass without any is one itself. */
+  readonly rules?: readonly string[];
+  run(module: GraphModule, onRewrite?: OnRewrite): GraphModule;
 }
 
 /** The module with other bodies of its functions. */

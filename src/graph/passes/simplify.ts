@@ -18,7 +18,7 @@ import { isOpaque, isTensor, sameType } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 import { splatValue } from "../ops/small-floats.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
-import type { GraphPass } from "./pass.ts";
+import type { GraphPass, OnRewrite } from "./pass.ts";
 
 /** What a rule sees: where values come from, and a place for new ops. */
 interface Place {
@@ -28,6 +28,9 @@ interface Place {
 
 /** The value that can stand for the op's one result; undefined where there is none. */
 type Rule<K extends GraphOpKind> = (op: GraphOp<K>, place: Place) => GraphValue | undefined;
+
+/** The rules of an op kind by what they match; the first that applies is taken. */
+type NamedRules<K extends GraphOpKind> = { readonly [name: string]: Rule<K> };
 
 function constantOf(value: GraphValue, place: Place): Literal | undefined {
   const op = place.definition(value);
@@ -74,21 +77,16 @@ function neutral(
   return sides === "both" && is(lhs) ? rhs : undefined;
 }
 
-const addRule: Rule<"stablehlo.add"> = ({ operands: { lhs, rhs } }, place) =>
-  neutral(lhs, rhs, isFloat(lhs) ? -0 : 0, place, "both");
-
-const subtractRule: Rule<"stablehlo.subtract"> = ({ operands: { lhs, rhs } }, place) =>
-  neutral(lhs, rhs, 0, place, "right");
-
-const multiplyRule: Rule<"stablehlo.multiply"> = ({ operands: { lhs, rhs } }, place) => {
-  const same = neutral(lhs, rhs, 1, place, "both");
-  if (same !== undefined || isFloat(lhs) || !isTensor(lhs.type)) return same;
-  if (lhs.type.element.startsWith("complex")) return undefined;
+/** Zero times x, but for floats, where x may be infinite or negative. */
+const timesZero: Rule<"stablehlo.multiply"> = ({ operands: { lhs, rhs } }, place) => {
+  if (isFloat(lhs) || !isTensor(lhs.type) || lhs.type.element.startsWith("complex"))
+    return undefined;
   return [lhs, rhs].find((value) => splatNumber(value, place) === 0);
 };
 
-const divideRule: Rule<"stablehlo.divide"> = ({ operands: { lhs, rhs } }, place) =>
-  neutral(lhs, rhs, 1, place, "right");
+interface OneOperand {
+  readonly operands: { readonly operand: GraphValue };
+}
 
 interface TwoOperands {
   readonly operands: { readonly lhs: GraphValue; readonly rhs: GraphValue };
@@ -97,18 +95,6 @@ interface TwoOperands {
 function idempotent({ operands: { lhs, rhs } }: TwoOperands): GraphValue | undefined {
   return lhs === rhs ? lhs : undefined;
 }
-
-const orRule: Rule<"stablehlo.or"> = (op, place) =>
-  idempotent(op) ?? neutral(op.operands.lhs, op.operands.rhs, 0, place, "both");
-
-const xorRule: Rule<"stablehlo.xor"> = ({ operands: { lhs, rhs } }, place) =>
-  neutral(lhs, rhs, 0, place, "both");
-
-const andRule: Rule<"stablehlo.and"> = (op, place) => {
-  const { lhs, rhs } = op.operands;
-  const same = idempotent(op);
-  return same ?? (isBool(lhs) ? neutral(lhs, rhs, 1, place, "both") : undefined);
-};
 
 /** An op applied twice that is its own inverse. */
 function involution(
@@ -119,11 +105,10 @@ function involution(
   return inner?.kind === kind ? inner.operands.operand : undefined;
 }
 
-const selectRule: Rule<"stablehlo.select"> = ({ operands }, place) => {
-  if (operands.on_true === operands.on_false) return operands.on_true;
-  const chosen = splatNumber(operands.pred, place);
-  if (chosen === undefined) return undefined;
-  return chosen === 0 ? operands.on_false : operands.on_true;
+const chosen: Rule<"stablehlo.select"> = ({ operands }, place) => {
+  const predicate = splatNumber(operands.pred, place);
+  if (predicate === undefined) return undefined;
+  return predicate === 0 ? operands.on_false : operands.on_true;
 };
 
 /** The operand, where the result has its type. */
@@ -139,11 +124,9 @@ function splatAs(op: AnyGraphOp, operand: GraphValue, place: Place): GraphValue 
   return place.builder.one("stablehlo.constant", {}, { value });
 }
 
-const reshapeRule: Rule<"stablehlo.reshape"> = (op, place) => {
-  const { operand } = op.operands;
-  const simple = sameAsOperand(op, operand) ?? splatAs(op, operand, place);
-  const inner = place.definition(operand);
-  if (simple !== undefined || inner?.kind !== "stablehlo.reshape") return simple;
+const reshapeOfReshape: Rule<"stablehlo.reshape"> = (op, place) => {
+  const inner = place.definition(op.operands.operand);
+  if (inner?.kind !== "stablehlo.reshape") return undefined;
   const whole = sameAsOperand(op, inner.operands.operand);
   if (whole !== undefined) return whole;
   const types = [resultType(op)];
@@ -154,12 +137,10 @@ function isIdentity(axes: readonly number[]): boolean {
   return axes.every((axis, i) => axis === i);
 }
 
-const transposeRule: Rule<"stablehlo.transpose"> = (op, place) => {
-  const { operand } = op.operands;
+const transposeOfTranspose: Rule<"stablehlo.transpose"> = (op, place) => {
+  const inner = place.definition(op.operands.operand);
+  if (inner?.kind !== "stablehlo.transpose") return undefined;
   const { permutation } = op.attributes;
-  if (isIdentity(permutation)) return operand;
-  const inner = place.definition(operand);
-  if (inner?.kind !== "stablehlo.transpose") return splatAs(op, operand, place);
   const composed = permutation.map((axis) => inner.attributes.permutation[axis] ?? 0);
   if (isIdentity(composed)) return inner.operands.operand;
   return place.builder.one(
@@ -179,42 +160,46 @@ function addedAxes(from: readonly number[], to: readonly number[]): readonly num
   return axes.length === from.length ? axes : undefined;
 }
 
-const broadcastRule: Rule<"stablehlo.broadcast_in_dim"> = (op, place) => {
-  const { operand } = op.operands;
+/** The broadcast of what the operand is a broadcast or reshape of. */
+function broadcastOf(
+  op: GraphOp<"stablehlo.broadcast_in_dim">,
+  place: Place,
+  source: GraphValue,
+  axes: readonly number[],
+): GraphValue {
   const { broadcast_dimensions: dims } = op.attributes;
-  if (isIdentity(dims) && sameAsOperand(op, operand) !== undefined) return operand;
-  const splat = splatAs(op, operand, place);
+  return place.builder.one(
+    "stablehlo.broadcast_in_dim",
+    { operand: source },
+    { broadcast_dimensions: axes.map((axis) => dims[axis] ?? 0) },
+    { types: [resultType(op)] },
+  );
+}
+
+const broadcastOfBroadcast: Rule<"stablehlo.broadcast_in_dim"> = (op, place) => {
+  const inner = place.definition(op.operands.operand);
+  if (inner?.kind !== "stablehlo.broadcast_in_dim") return undefined;
+  return broadcastOf(op, place, inner.operands.operand, inner.attributes.broadcast_dimensions);
+};
+
+const broadcastOfReshape: Rule<"stablehlo.broadcast_in_dim"> = (op, place) => {
+  const { operand } = op.operands;
   const inner = place.definition(operand);
-  if (splat !== undefined || inner === undefined) return splat;
-  const through = (source: GraphValue, axes: readonly number[]): GraphValue =>
-    place.builder.one(
-      "stablehlo.broadcast_in_dim",
-      { operand: source },
-      { broadcast_dimensions: axes.map((axis) => dims[axis] ?? 0) },
-      { types: [resultType(op)] },
-    );
-  if (inner.kind === "stablehlo.broadcast_in_dim")
-    return through(inner.operands.operand, inner.attributes.broadcast_dimensions);
-  if (inner.kind !== "stablehlo.reshape") return undefined;
+  if (inner?.kind !== "stablehlo.reshape") return undefined;
   const source = inner.operands.operand;
   const axes = addedAxes(tensorOf(source).shape, tensorOf(operand).shape);
-  return axes === undefined ? undefined : through(source, axes);
+  return axes === undefined ? undefined : broadcastOf(op, place, source, axes);
 };
 
-const reverseRule: Rule<"stablehlo.reverse"> = (op, place) => {
-  const { operand } = op.operands;
-  const { dimensions } = op.attributes;
-  if (dimensions.length === 0) return operand;
-  const inner = place.definition(operand);
-  const twice =
-    inner?.kind === "stablehlo.reverse" && inner.attributes.dimensions.join() === dimensions.join();
-  return twice ? inner.operands.operand : splatAs(op, operand, place);
+const reverseOfReverse: Rule<"stablehlo.reverse"> = (op, place) => {
+  const inner = place.definition(op.operands.operand);
+  return inner?.kind === "stablehlo.reverse" &&
+    inner.attributes.dimensions.join() === op.attributes.dimensions.join()
+    ? inner.operands.operand
+    : undefined;
 };
 
-const sliceRule: Rule<"stablehlo.slice"> = (op, place) =>
-  sameAsOperand(op, op.operands.operand) ?? splatAs(op, op.operands.operand, place);
-
-const padRule: Rule<"stablehlo.pad"> = (op) => {
+const padOfNothing: Rule<"stablehlo.pad"> = (op) => {
   const {
     edge_padding_low: low,
     edge_padding_high: high,
@@ -225,34 +210,99 @@ const padRule: Rule<"stablehlo.pad"> = (op) => {
     : undefined;
 };
 
-const rules: { readonly [K in GraphOpKind]?: Rule<K> } = {
-  "stablehlo.add": addRule,
-  "stablehlo.subtract": subtractRule,
-  "stablehlo.multiply": multiplyRule,
-  "stablehlo.divide": divideRule,
-  "stablehlo.maximum": idempotent,
-  "stablehlo.minimum": idempotent,
-  "stablehlo.and": andRule,
-  "stablehlo.or": orRule,
-  "stablehlo.xor": xorRule,
-  "stablehlo.negate": involution,
-  "stablehlo.not": involution,
-  "stablehlo.select": selectRule,
-  "stablehlo.convert": (op) => sameAsOperand(op, op.operands.operand),
-  "stablehlo.reshape": reshapeRule,
-  "stablehlo.transpose": transposeRule,
-  "stablehlo.broadcast_in_dim": broadcastRule,
-  "stablehlo.reverse": reverseRule,
-  "stablehlo.slice": sliceRule,
-  "stablehlo.pad": padRule,
-  "stablehlo.concatenate": ({ operands: { inputs } }) =>
-    inputs.length === 1 ? inputs[0] : undefined,
-  "stablehlo.dynamic_slice": (op) => sameAsOperand(op, op.operands.operand),
-  "stablehlo.get_tuple_element": (op, place) => {
-    const inner = place.definition(op.operands.operand);
-    return inner?.kind === "stablehlo.tuple" ? inner.operands.val[op.attributes.index] : undefined;
+/** Ops of one operand whose result may have its type: they then do nothing. */
+const toItself = {
+  "to its own type": (op: AnyGraphOp & OneOperand) => sameAsOperand(op, op.operands.operand),
+};
+
+/** Ops that move the elements of one operand: those of equal elements are constants. */
+const ofEqualElements = {
+  "of equal elements": (op: AnyGraphOp & OneOperand, place: Place) =>
+    splatAs(op, op.operands.operand, place),
+};
+
+const rules: { readonly [K in GraphOpKind]?: NamedRules<K> } = {
+  "stablehlo.add": {
+    "of zero": ({ operands: { lhs, rhs } }, place) =>
+      neutral(lhs, rhs, isFloat(lhs) ? -0 : 0, place, "both"),
+  },
+  "stablehlo.subtract": {
+    "of zero": ({ operands: { lhs, rhs } }, place) => neutral(lhs, rhs, 0, place, "right"),
+  },
+  "stablehlo.multiply": {
+    "by one": ({ operands: { lhs, rhs } }, place) => neutral(lhs, rhs, 1, place, "both"),
+    "by zero": timesZero,
+  },
+  "stablehlo.divide": {
+    "by one": ({ operands: { lhs, rhs } }, place) => neutral(lhs, rhs, 1, place, "right"),
+  },
+  "stablehlo.maximum": { "of itself": idempotent },
+  "stablehlo.minimum": { "of itself": idempotent },
+  "stablehlo.and": {
+    "of itself": idempotent,
+    "of true": ({ operands: { lhs, rhs } }, place) =>
+      isBool(lhs) ? neutral(lhs, rhs, 1, place, "both") : undefined,
+  },
+  "stablehlo.or": {
+    "of itself": idempotent,
+    "of zero": ({ operands: { lhs, rhs } }, place) => neutral(lhs, rhs, 0, place, "both"),
+  },
+  "stablehlo.xor": {
+    "of zero": ({ operands: { lhs, rhs } }, place) => neutral(lhs, rhs, 0, place, "both"),
+  },
+  "stablehlo.negate": { "of itself": involution },
+  "stablehlo.not": { "of itself": involution },
+  "stablehlo.select": {
+    "of equal operands": ({ operands }) =>
+      operands.on_true === operands.on_false ? operands.on_true : undefined,
+    "by a constant": chosen,
+  },
+  "stablehlo.convert": toItself,
+  "stablehlo.reshape": { ...toItself, ...ofEqualElements, "of a reshape": reshapeOfReshape },
+  "stablehlo.transpose": {
+    "to its own order": ({ operands, attributes }) =>
+      isIdentity(attributes.permutation) ? operands.operand : undefined,
+    "of a transpose": transposeOfTranspose,
+    ...ofEqualElements,
+  },
+  "stablehlo.broadcast_in_dim": {
+    "to its own type": (op) =>
+      isIdentity(op.attributes.broadcast_dimensions)
+        ? sameAsOperand(op, op.operands.operand)
+        : undefined,
+    ...ofEqualElements,
+    "of a broadcast": broadcastOfBroadcast,
+    "of a reshape": broadcastOfReshape,
+  },
+  "stablehlo.reverse": {
+    "of no axis": ({ operands, attributes }) =>
+      attributes.dimensions.length === 0 ? operands.operand : undefined,
+    "of a reverse": reverseOfReverse,
+    ...ofEqualElements,
+  },
+  "stablehlo.slice": { ...toItself, ...ofEqualElements },
+  "stablehlo.pad": { "of nothing": padOfNothing },
+  "stablehlo.concatenate": {
+    "of one operand": ({ operands: { inputs } }) => (inputs.length === 1 ? inputs[0] : undefined),
+  },
+  "stablehlo.dynamic_slice": toItself,
+  "stablehlo.get_tuple_element": {
+    "of a tuple": (op, place) => {
+      const inner = place.definition(op.operands.operand);
+      return inner?.kind === "stablehlo.tuple"
+        ? inner.operands.val[op.attributes.index]
+        : undefined;
+    },
   },
 };
+
+/** The kind picks the rules, which TypeScript cannot see. */
+const rulesByKind: ReadonlyMap<string, readonly (readonly [string, Rule<GraphOpKind>])[]> = new Map(
+  Object.entries(rules).map(([kind, named]) => [
+    kind,
+    Object.entries(named as NamedRules<GraphOpKind>),
+  ]),
+);
 
 /** Whether what a value is can be seen: results and operands of known shape and element. */
 function isKnown(op: AnyGraphOp): boolean {
@@ -260,9 +310,26 @@ function isKnown(op: AnyGraphOp): boolean {
   return op.results.length === 1 && !types.some(isOpaque);
 }
 
+/** What the first rule that applies to an op has in its place. */
+function simplified(
+  op: AnyGraphOp,
+  place: Place,
+  onRewrite: OnRewrite | undefined,
+): GraphValue | undefined {
+  if (!isKnown(op)) return undefined;
+  for (const [name, rule] of rulesByKind.get(op.kind) ?? []) {
+    const value = rule(op, place);
+    if (value === undefined) continue;
+    onRewrite?.(`${op.kind} ${name}`);
+    return value;
+  }
+  return undefined;
+}
+
 function simplifyRegion(
   region: GraphRegion,
   outer: ReadonlyMap<GraphValue, AnyGraphOp>,
+  onRewrite: OnRewrite | undefined,
 ): GraphRegion {
   const definitions = new Map(outer);
   const replaced = new Map<GraphValue, GraphValue>();
@@ -274,13 +341,10 @@ function simplifyRegion(
   };
   for (const original of region.ops) {
     const op = mapRegions(replaceOperands(original, lookUp), (inner) =>
-      simplifyRegion(inner, definitions),
+      simplifyRegion(inner, definitions, onRewrite),
     );
     const before = builder.ops.length;
-    // The kind picks the rule, which TypeScript cannot see.
-    const rule = rules[op.kind] as Rule<GraphOpKind> | undefined;
-    const value =
-      rule === undefined || !isKnown(op) ? undefined : builder.within(op, () => rule(op, place));
+    const value = builder.within(op, () => simplified(op, place, onRewrite));
     if (value === undefined) {
       builder.append(op);
       define(op);
@@ -295,5 +359,7 @@ function simplifyRegion(
 
 export const simplifyPass: GraphPass = {
   name: "simplify",
-  run: (module) => mapBodies(module, (body) => simplifyRegion(body, new Map())),
+  rules: [...rulesByKind].flatMap(([kind, named]) => named.map(([name]) => `${kind} ${name}`)),
+  run: (module, onRewrite) =>
+    mapBodies(module, (body) => simplifyRegion(body, new Map(), onRewrite)),
 };

@@ -9,7 +9,7 @@ import { graphRegion, graphValue } from "../../ops/node.ts";
 import type { GraphRegion } from "../../ops/node.ts";
 import { opsWithin } from "../../ops/traverse.ts";
 import { mapBodies } from "../../passes/pass.ts";
-import type { GraphPass } from "../../passes/pass.ts";
+import type { GraphPass, OnRewrite } from "../../passes/pass.ts";
 import { isComplexType, joined, joinedType, separated } from "./parts.ts";
 import { complexResults } from "./rules.ts";
 import { Splitter } from "./split.ts";
@@ -21,8 +21,11 @@ function hasComplex(region: GraphRegion): boolean {
   return false;
 }
 
-function splitBody(body: GraphRegion): GraphRegion {
-  const split = new Splitter(complexResults);
+function splitBody(body: GraphRegion, onRewrite: OnRewrite | undefined): GraphRegion {
+  const split = new Splitter((op, splitter) => {
+    onRewrite?.(op.kind);
+    return complexResults(op, splitter);
+  });
   const { builder } = split;
   const parameters = body.parameters.map((value) => {
     if (!isComplexType(value.type)) return value;
@@ -41,9 +44,9 @@ function splitBody(body: GraphRegion): GraphRegion {
 export function splitComplexPass(name: string): GraphPass {
   return {
     name: "split complex",
-    run: (module) =>
+    run: (module, onRewrite) =>
       mapBodies(module, (body, { name: own }) =>
-        own === name && hasComplex(body) ? splitBody(body) : body,
+        own === name && hasComplex(body) ? splitBody(body, onRewrite) : body,
       ),
   };
 }
