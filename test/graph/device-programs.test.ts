@@ -230,13 +230,13 @@ describe("what devices do not run", () => {
   test.each([
     [
       "TW9602",
-      "func.func @main(%x: tensor<4xf8E8M0FNU>) -> tensor<4xf8E8M0FNU> { return %x : tensor<4xf8E8M0FNU> }",
+      "func.func @main(%x: tensor<4xf8E3M4>) -> tensor<4xf8E3M4> { return %x : tensor<4xf8E3M4> }",
     ],
     [
-      "TW9602: devices have no values of type tensor<4xf4E2M1FN>\n  at program.mlir:2:14",
+      "TW9602: devices have no values of type tensor<4xf8E4M3B11FNUZ>\n  at program.mlir:2:14",
       `func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-        %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf4E2M1FN>
-        %1 = stablehlo.convert %0 : (tensor<4xf4E2M1FN>) -> tensor<4xf32>
+        %0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf8E4M3B11FNUZ>
+        %1 = stablehlo.convert %0 : (tensor<4xf8E4M3B11FNUZ>) -> tensor<4xf32>
         return %1 : tensor<4xf32>
       }`,
     ],

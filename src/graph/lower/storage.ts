@@ -7,7 +7,9 @@
  * | i2, i4 / ui2, ui4          | i8, u8 | i8, u8, wrapped to their width after every op             |
  * | i8 … i64, ui8 … ui64, index | itself | itself                                                   |
  * | f64, f32, f16, bf16        | itself | itself                                                    |
- * | f8E4M3FN, f8E5M2           | itself | f32, rounded by StableHLO's rule after every op           |
+ * | f8E4M3FN, f8E5M2, f8E8M0FNU | itself | f32, rounded by StableHLO's rule after every op          |
+ * | f6E2M3FN, f6E3M2FN         | itself | likewise; a byte each                                     |
+ * | f4E2M1FN                   | u8     | likewise, a code a byte: maps write elements one by one   |
  * | complex<f32>, complex<f64> | its parts | two values of real numbers (`complex/`)                |
  *
  * All others are refused where a program would run.
@@ -28,25 +30,27 @@ const narrow: { readonly [E in ElementType]?: DType } = {
   i4: dtypes.i8,
   ui2: dtypes.u8,
   ui4: dtypes.u8,
+  f4E2M1FN: dtypes.u8,
 };
-
-/** Formats that kernels have, but no element of memory of its own or no conversion that graphs mean. */
-const refused: ReadonlySet<ElementType> = new Set(["f8E8M0FNU", "f4E2M1FN"]);
 
 /** The format that an element lies in; undefined where devices have none. */
 export function storageOf(element: ElementType): DType | undefined {
-  if (refused.has(element)) return undefined;
   return narrow[element] ?? elements[element].dtype;
 }
 
-/** The bits of an integer that is kept in a wider format; undefined for all others. */
+/** The bits of an element that is kept in a wider format; undefined for all others. */
 export function narrowBits(element: ElementType): number | undefined {
   return narrow[element] === undefined ? undefined : elements[element].bits;
 }
 
 /** Whether elements are kept in a format without arithmetic. */
 export function isStorageOnly(element: ElementType): boolean {
-  return element === "f8E4M3FN" || element === "f8E5M2";
+  return elements[element].kind === "float" && elements[element].bits <= 8;
+}
+
+/** Whether an element's codes are no byte with a sign, an exponent and a mantissa: what works on codes refuses them. */
+export function hasOtherCodes(element: ElementType): boolean {
+  return isStorageOnly(element) && element !== "f8E4M3FN" && element !== "f8E5M2";
 }
 
 /** What a device cannot run, with the reason. */
@@ -68,7 +72,7 @@ function noElements(type: string, location: Location | undefined): TilewrightErr
     location,
     expected: isDynamic
       ? "a shape that is known before the program runs"
-      : "i1, integers, f64, f32, f16, bf16, f8E4M3FN, f8E5M2 or complex numbers",
+      : "i1, integers, f64, f32, f16, bf16, complex numbers, or floats of 8, 6 or 4 bits that kernels have",
     found: type,
     ...(isDynamic && { remedy: "lower the program for arguments of known shapes" }),
   });

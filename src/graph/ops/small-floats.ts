@@ -60,6 +60,22 @@ export const floatExponents: {
   ...smallFormats,
 });
 
+/** Bits of a number's significand, with the one that codes leave out. */
+export function significandBits(name: FloatElement): number {
+  const wide = { f64: 53, f32: 24, f16: 11, bf16: 8, f8E8M0FNU: 1 } as const;
+  return isSmallFloat(name) ? smallFormats[name].mantissaBits + 1 : wide[name];
+}
+
+function isSmallFloat(name: FloatElement): name is SmallFloat {
+  return Object.hasOwn(smallFormats, name);
+}
+
+/** The greatest power of two among the numbers of an element of at most 8 bits; undefined for others. */
+export function greatestPower(name: FloatElement): number | undefined {
+  if (!isSmallFloat(name)) return undefined;
+  return 2 ** Math.floor(Math.log2(tableOf(name).magnitudes.at(-1) ?? 1));
+}
+
 /** The numbers of the codes without sign, in rising order, and the code of each special value. */
 interface SmallTable {
   readonly magnitudes: readonly number[];

@@ -11,7 +11,7 @@ import { map, refuse, view } from "../lowering.ts";
 import type { Lowering, Lowerings } from "../lowering.ts";
 import { scaleIndex, tileOfIndex } from "../points/indices.ts";
 import { Points } from "../points/points.ts";
-import { cannotRun, dtypeOf, narrowBits, tensorTypeOf } from "../storage.ts";
+import { cannotRun, dtypeOf, hasOtherCodes, narrowBits, tensorTypeOf } from "../storage.ts";
 import { constantTile, select, unsignedOf } from "../tiles/bits.ts";
 import { converted, lifted, settled, wrapped } from "../tiles/convert.ts";
 import { binaryTiles, compareTiles, reducePrecision, unaryTiles } from "../tiles/elementwise.ts";
@@ -37,6 +37,12 @@ const floatOnly: ReadonlySet<string> = new Set([
   "stablehlo.is_finite",
 ]);
 
+/** Refuses what works on codes, of elements whose codes are others than those of wider floats. */
+function requireCodes(op: AnyGraphOp, element: ElementType): void {
+  if (hasOtherCodes(element))
+    throw cannotRun(op, `it works on codes, which ${element} has others; convert it to bf16`);
+}
+
 /** The rule of an elementwise op over the elements of its operands, which all have one type. */
 function elementwise(
   kind: UnaryKind | BinaryKind,
@@ -51,6 +57,7 @@ function elementwise(
     const element = elementOf(first);
     if (floatOnly.has(kind) && elements[element].kind !== "float")
       throw cannotRun(op, `it is not defined for ${element}`);
+    if (kind === "chlo.next_after") requireCodes(op, element);
     const tiles = operands.map((value) => lifted(context.element(value, points), element));
     return [settled(compute(tiles, element), resultElement(op))];
   });
@@ -137,12 +144,15 @@ export const elementwiseLowerings = {
     return [converted(context.element(operand, points), elementOf(operand), resultElement(op))];
   }),
   "stablehlo.bitcast_convert": view(bitcastAt),
-  "stablehlo.compare": map(({ operands, attributes }, points, context) => {
+  "stablehlo.compare": map((op, points, context) => {
+    const { operands, attributes } = op;
     const element = elementOf(operands.lhs);
+    const order = floatOrders[attributes.compare_type ?? "NOTYPE"];
+    if (order === "total") requireCodes(op, element);
     return [
       compareTiles(
         attributes.comparison_direction,
-        floatOrders[attributes.compare_type ?? "NOTYPE"],
+        order,
         element,
         context.element(operands.lhs, points),
         context.element(operands.rhs, points),
@@ -166,13 +176,12 @@ export const elementwiseLowerings = {
     const larger = binaryTiles["stablehlo.maximum"](least, x, element);
     return [settled(binaryTiles["stablehlo.minimum"](larger, greatest, element), element)];
   }),
-  "stablehlo.reduce_precision": map(({ operands, attributes }, points, context) => [
-    reducePrecision(
-      context.element(operands.operand, points),
-      attributes.exponent_bits,
-      attributes.mantissa_bits,
-    ),
-  ]),
+  "stablehlo.reduce_precision": map((op, points, context) => {
+    const { operands, attributes } = op;
+    requireCodes(op, elementOf(operands.operand));
+    const { exponent_bits: exponent, mantissa_bits: mantissa } = attributes;
+    return [reducePrecision(context.element(operands.operand, points), exponent, mantissa)];
+  }),
   "stablehlo.map": map(({ operands, regions }, points, context) =>
     context.region(
       regions.computation,

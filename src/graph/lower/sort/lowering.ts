@@ -18,8 +18,9 @@ import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { sizeOf, tensorType } from "../../ops/types.ts";
 import { typeOfValue } from "../../transform/arithmetic.ts";
 import type { LibraryCall } from "../library.ts";
+import { refuse } from "../lowering.ts";
 import type { Lowering } from "../lowering.ts";
-import { dtypeOf } from "../storage.ts";
+import { dtypeOf, hasOtherCodes, tensorTypeOf } from "../storage.ts";
 import { sortWords } from "./keys.ts";
 import { orderOfComparator } from "./order.ts";
 import { rankSteps } from "./ranks.ts";
@@ -142,6 +143,11 @@ function librarySort(op: Sort): LibraryCall {
 export const sortLowering: Lowering<"stablehlo.sort"> = {
   form: "choose",
   by: (op) => {
+    const others = op.operands.inputs
+      .map((value) => tensorTypeOf(value).element)
+      .find(hasOtherCodes);
+    if (others !== undefined)
+      return refuse(`sorts work on codes, which ${others} has others; convert it to bf16`);
     if (isWorthwhile(op)) {
       if (ownOrder(op) !== undefined) return { form: "library", call: librarySort };
       if (orderOfComparator(op.regions.comparator) !== undefined)

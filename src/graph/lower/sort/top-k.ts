@@ -11,8 +11,9 @@ import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { isTensor, sizeOf, tensorType } from "../../ops/types.ts";
 import { convert, iota, typeOfValue } from "../../transform/arithmetic.ts";
 import type { LibraryCall } from "../library.ts";
+import { refuse } from "../lowering.ts";
 import type { Lowering } from "../lowering.ts";
-import { dtypeOf } from "../storage.ts";
+import { dtypeOf, hasOtherCodes, tensorTypeOf } from "../storage.ts";
 import { numbersOfWords, wordsOf } from "./keys.ts";
 import { leastSorted } from "./lowering.ts";
 
@@ -119,6 +120,9 @@ function largest(
 export const topKLowering: Lowering<"chlo.top_k"> = {
   form: "choose",
   by: (op) => {
+    const { element } = tensorTypeOf(op.operands.operand);
+    if (hasOtherCodes(element))
+      return refuse(`it works on codes, which ${element} has others; convert it to bf16`);
     if (!isWorthwhile(op))
       return {
         form: "expand",

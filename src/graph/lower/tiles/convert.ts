@@ -1,8 +1,9 @@
 /**
  * Conversions of tiles between element types, as StableHLO has them. Kernels' `cast` does the same but for FP8, which
- * overflows to NaN (f8E4M3FN) or infinity (f8E5M2) here, and for integers of fewer bits than their format.
+ * overflows to NaN (f8E4M3FN) or infinity (f8E5M2) here, and for elements of fewer bits than their format.
  */
-import { dtypes, f32, u8 } from "../../../formats/dtype.ts";
+import { dtypes, f32, u4, u8 } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
 import type { Tile } from "../../../lang/index.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import { elements } from "../../ops/elements.ts";
@@ -19,6 +20,7 @@ export function wrapped(x: Tile, element: ElementType): Tile {
 
 /** The element as a number that has arithmetic. */
 export function lifted(x: Tile, element: ElementType): Tile {
+  if (element === "f4E2M1FN") return x.cast(u4).bitcast(dtypes.f4e2m1fn).cast(f32);
   return isStorageOnly(element) ? x.cast(f32) : x;
 }
 
@@ -31,13 +33,21 @@ export function settled(x: Tile, element: ElementType): Tile {
 const infinityCode = 0x7c;
 
 function toSmallFloat(x: Tile, element: ElementType): Tile {
+  if (element === "f4E2M1FN") return x.cast(dtypes.f4e2m1fn).bitcast(u4).cast(u8);
   if (element === "f8E4M3FN") return x.cast(dtypes.f8e4m3fn, { overflow: "nan" });
+  if (element !== "f8E5M2") return x.cast(requireStored(element));
   const rounded = x.cast(dtypes.f8e5m2, { overflow: "nan" });
   const code = rounded.bitcast(u8);
   const isNan = code.and(0x7f).gt(infinityCode);
   const sign = select(hasSign(x), constantTile(u8, 0x80), constantTile(u8, 0));
   const infinity = sign.or(infinityCode);
   return select(isNan.and(x.isNan().not()), infinity, code).bitcast(dtypes.f8e5m2);
+}
+
+function requireStored(element: ElementType): DType {
+  const dtype = storageOf(element);
+  if (dtype === undefined) throw new Error(`devices have no ${element}`);
+  return dtype;
 }
 
 /** The least and the greatest number of an integer element, where it has fewer bits than its format. */
@@ -50,14 +60,13 @@ function narrowRange(element: ElementType): readonly [number, number] | undefine
 }
 
 export function converted(x: Tile, from: ElementType, to: ElementType): Tile {
-  const target = storageOf(to);
-  if (target === undefined) throw new Error(`devices have no ${to}`);
+  const target = requireStored(to);
   if (from === to) return x;
   const source = lifted(x, from);
+  if (isStorageOnly(to))
+    return toSmallFloat(elements[from].kind === "float" ? source : source.cast(f32), to);
   const range = elements[from].kind === "float" ? narrowRange(to) : undefined;
   // A float saturates to the element's own range, which is smaller than its format's.
   if (range !== undefined) return source.cast(target).maximum(range[0]).minimum(range[1]);
-  if (isStorageOnly(to))
-    return toSmallFloat(elements[from].kind === "float" ? source : source.cast(f32), to);
   return wrapped(source.dtype === target ? source : source.cast(target), to);
 }

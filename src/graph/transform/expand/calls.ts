@@ -8,6 +8,7 @@
  * | `ApproxTopK`                  | a sort by the comparator it names, of which the first are kept     |
  * | `lapack_spotrf_ffi` and kin   | `cholesky`, and 0 for each matrix that has a factor                |
  * | `lapack_strsm_ffi` and kin    | `triangular_solve`                                                 |
+ * | `__op$block_scaled_dot`, `__op$quantize`, `__op$dequantize` | ops on blocks (`block-scaled.ts`)    |
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { Attribute } from "../../ops/attribute.ts";
@@ -26,6 +27,8 @@ import {
   sum,
   typeOfValue,
 } from "../arithmetic.ts";
+
+import { blockScaledDot, dequantize, quantize } from "./block-scaled.ts";
 
 type Call = GraphOp<"stablehlo.custom_call">;
 
@@ -166,6 +169,9 @@ const meanings: ReadonlyMap<string, CallMeaning> = new Map<string, CallMeaning>(
   ...functions.map((name) => [`mhlo.${name}`, chloFunction(name)] as const),
   ["mhlo.topk", largest],
   ["ApproxTopK", approximateTopK],
+  ["__op$block_scaled_dot", blockScaledDot],
+  ["__op$dequantize", dequantize],
+  ["__op$quantize", quantize],
   ...lapack("potrf", potrf),
   ...lapack("trsm", trsm),
 ]);
