@@ -41,7 +41,11 @@ export interface KernelStep {
   readonly results: readonly GraphValue[];
   /** Tells it from every step that computes something else from inputs of the same types. */
   readonly key: string;
-  readonly rule: (points: Points, context: PointContext) => readonly Tile[];
+  /** What it computes of the op's operands where it uses them; all of them unless it says so. */
+  readonly uses?: readonly GraphValue[];
+  readonly rule?: (points: Points, context: PointContext) => readonly Tile[];
+  /** A grid and a body of its own instead. */
+  readonly tiled?: TiledKernel;
 }
 
 export type Lowering<K extends GraphOpKind> =

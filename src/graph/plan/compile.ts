@@ -264,9 +264,9 @@ class Compiler {
       case "steps": {
         for (const step of lowering.steps(op as never)) {
           const outputs = step.results.map((value) => this.#output(value, wanted));
-          const { title, inputs, key, rule, results } = step;
+          const { title, inputs, key, rule, tiled, results, uses = usesOf(op) } = step;
           const extra = coneOf(
-            usesOf(op).filter((value) => !inputs.includes(value)),
+            uses.filter((value) => !inputs.includes(value)),
             (value) => this.#buffers.has(value),
             this.#definitions,
           );
@@ -277,6 +277,7 @@ class Compiler {
               inputs: [...new Set([...inputs, ...extra.inputs])],
               results,
               rule,
+              tiled,
               source: op,
               key,
             },

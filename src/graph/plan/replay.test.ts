@@ -129,7 +129,7 @@ test("a profile has a time for every launch, with its name", async () => {
   const times = await program.profile();
   expect(times.map(({ kernel, arrays, bytes }) => [kernel, arrays.length, bytes])).toEqual([
     ["subtract", 3, 48],
-    ["reduce", 2, 20],
+    ["reduce_rows", 2, 20],
   ]);
   for (const { milliseconds } of times) expect(milliseconds).toBeGreaterThanOrEqual(0);
   program.dispose();

@@ -30,9 +30,9 @@ import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
 import { converted } from "../tiles/convert.ts";
 import { isPromoting, promoteReduction, promoteSelection } from "../expand/promote.ts";
-import { expandReduce, isWorthSplitting } from "../expand/reduce.ts";
 import { expandCumulative, isCumulative } from "../expand/cumulative.ts";
-import { tiledReduce } from "../tiled/reduce.ts";
+import { expandRuns, hasRuns } from "../expand/reduction-runs.ts";
+import { isInParts, reducedInline, reduceInParts, tiledReduce } from "../tiled/reduce.ts";
 import { combined, foldTurns, initialTiles } from "./fold.ts";
 import { sortLowering } from "../sort/lowering.ts";
 
@@ -238,9 +238,11 @@ export const reductionLowerings = {
     by: (op) =>
       isPromoting(op)
         ? { form: "expand", to: promoteReduction }
-        : isWorthSplitting(op)
-          ? { form: "expand", to: expandReduce }
-          : fold(reduceAt, tiledReduce),
+        : hasRuns(op)
+          ? { form: "expand", to: expandRuns }
+          : isInParts(op)
+            ? { form: "steps", steps: reduceInParts, inline: reducedInline }
+            : fold(reduceAt, tiledReduce),
   },
   "stablehlo.reduce_window": {
     form: "choose",

@@ -1,166 +1,168 @@
 /**
- * Reductions by a known op, over tiles. The reduced axes have to be neighbours, so that in memory the operand is
- * [outer, reduced, inner]; a block folds windows of a matrix into a tile and then the tile along one axis.
+ * Reductions over tiles. The reduced axes are neighbours, so that in memory the operand is [outer, reduced, inner]; a block folds windows of
+ * a matrix, by whatever combines them (`combining.ts`).
  *
  *   inner = 1    matrix [outer, reduced]             windows of some rows, along the columns
  *   inner > 1    matrix [outer · reduced, inner]     windows of some columns of one outer index, along the rows
  *
- * f16 and bf16 are summed in f32 and rounded once.
+ * Where that would be too few blocks (`reduction-view.ts`) the reduced elements are cut into parts: blocks fold one each, a second
+ * kernel folds what they left, in order.
  */
-import { f32, i32 } from "../../../formats/dtype.ts";
-import type { DType } from "../../../formats/dtype.ts";
+import { i32 } from "../../../formats/dtype.ts";
 import { cdiv, full, iota, loop, slice } from "../../../lang/index.ts";
 import type { Scalar, Tile } from "../../../lang/index.ts";
-import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
-import type { ElementType } from "../../ops/elements.ts";
+import { elements } from "../../ops/elements.ts";
+import { graphValue } from "../../ops/node.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
-import type { GraphOpKind } from "../../ops/table.ts";
+import { tensorType } from "../../ops/types.ts";
+import { capturesOf } from "../../ops/captures.ts";
+import type { KernelStep } from "../lowering.ts";
 import { Points } from "../points/points.ts";
-import { dtypeOf, isStorageOnly, tensorTypeOf } from "../storage.ts";
-import { constantTile, select } from "../tiles/bits.ts";
-import { wrapped } from "../tiles/convert.ts";
-import { tiledReduceWith } from "./reduce-with.ts";
-import { viewOf } from "./reduction-view.ts";
+import { tensorTypeOf } from "../storage.ts";
+import { select } from "../tiles/bits.ts";
+import { converted } from "../tiles/convert.ts";
+import { combiningOf } from "./combining.ts";
+import type { Combining } from "./combining.ts";
+import { viewOf, viewOfParts } from "./reduction-view.ts";
 import type { ReductionView } from "./reduction-view.ts";
 import type { TiledKernel } from "./tiled.ts";
 
-/** An op that elements can be combined by in any order, over tiles. */
-interface Combiner {
-  /** What changes nothing. */
-  neutral(element: ElementType): number | bigint | boolean;
-  combine(left: Tile, right: Tile): Tile;
-  /** All elements along an axis. */
-  along(tile: Tile, axis: number): Tile;
+type Reduce = GraphOp<"stablehlo.reduce">;
+
+/** One of the kernels of a reduction: what it folds, and whether that is elements or parts, and results or parts again. */
+interface Stage {
+  readonly view: ReductionView;
+  readonly combining: Combining;
+  readonly inputs: readonly GraphValue[];
+  readonly isLast: boolean;
 }
 
-const combiners: { readonly [K in GraphOpKind]?: Combiner } = {
-  "stablehlo.add": {
-    neutral: neutralNumbers["stablehlo.add"],
-    combine: (left, right) => left.add(right),
-    along: (tile, axis) => tile.sum({ axis }),
-  },
-  "stablehlo.multiply": {
-    neutral: neutralNumbers["stablehlo.multiply"],
-    combine: (left, right) => left.mul(right),
-    along: (tile, axis) => tile.prod({ axis }),
-  },
-  "stablehlo.maximum": {
-    neutral: neutralNumbers["stablehlo.maximum"],
-    combine: (left, right) => left.maximum(right),
-    along: (tile, axis) => tile.max({ axis }),
-  },
-  "stablehlo.minimum": {
-    neutral: neutralNumbers["stablehlo.minimum"],
-    combine: (left, right) => left.minimum(right),
-    along: (tile, axis) => tile.min({ axis }),
-  },
-};
-
-/** The same of truth values, where sums are or, products and. */
-const anyTrue: Combiner = {
-  neutral: () => false,
-  combine: (left, right) => left.or(right),
-  along: (tile, axis) => (tile as Tile<"bool">).any({ axis }),
-};
-const allTrue: Combiner = {
-  neutral: () => true,
-  combine: (left, right) => left.and(right),
-  along: (tile, axis) => (tile as Tile<"bool">).all({ axis }),
-};
-const truthCombiners: { readonly [K in GraphOpKind]?: Combiner } = {
-  "stablehlo.add": anyTrue,
-  "stablehlo.maximum": anyTrue,
-  "stablehlo.or": anyTrue,
-  "stablehlo.multiply": allTrue,
-  "stablehlo.minimum": allTrue,
-  "stablehlo.and": allTrue,
-};
-
-function combinerOf({ regions }: GraphOp<"stablehlo.reduce">, element: ElementType) {
-  const kind = combinerKind(regions.body);
-  if (kind === undefined || isStorageOnly(element)) return undefined;
-  return (element === "i1" ? truthCombiners : combiners)[kind];
+function reductionOf(op: Reduce) {
+  const [first] = op.operands.inputs;
+  if (first === undefined) return undefined;
+  const { shape, element } = tensorTypeOf(first);
+  const view = viewOf(shape, op.attributes.dimensions, elements[element].bits);
+  const combining = view === undefined ? undefined : combiningOf(op);
+  return view === undefined || combining === undefined ? undefined : { view, combining };
 }
 
-/** What a block does: its tile, and the matrix whose windows it folds. */
-interface Reduction extends ReductionView {
-  readonly operand: GraphValue;
-  readonly init: GraphValue;
-  readonly combiner: Combiner;
+/** The kernel of a reduction that blocks make as a whole. */
+export function tiledReduce(op: Reduce): TiledKernel | undefined {
+  const found = reductionOf(op);
+  return found === undefined
+    ? undefined
+    : reduceKernel({ ...found, inputs: op.operands.inputs, isLast: true });
 }
 
-export function tiledReduce(op: GraphOp<"stablehlo.reduce">): TiledKernel | undefined {
-  const reduction = reductionOf(op);
-  return reduction === undefined ? tiledReduceWith(op) : reduceKernel(reduction);
+/** Whether a reduction would have too few blocks as one kernel. */
+export function isInParts(op: Reduce): boolean {
+  return (reductionOf(op)?.view.parts ?? 1) > 1;
 }
 
-function reductionOf(op: GraphOp<"stablehlo.reduce">): Reduction | undefined {
-  const [operand, ...others] = op.operands.inputs;
-  const [init] = op.operands.init_values;
-  const [result] = op.results;
-  if (operand === undefined || init === undefined || result === undefined || others.length > 0)
-    return undefined;
-  const { shape, element } = tensorTypeOf(operand);
-  const combiner = combinerOf(op, element);
-  const view = viewOf(shape, op.attributes.dimensions);
-  if (combiner === undefined || view === undefined || tensorTypeOf(result).element !== element)
-    return undefined;
-  return { operand, init, combiner, ...view };
+/** What the kernels of a reduction in parts compute where they use it. */
+export function reducedInline(op: Reduce): readonly GraphValue[] {
+  return [...op.operands.inputs, ...op.operands.init_values, ...capturesOf(op.regions.body)];
 }
 
-function reduceKernel(reduction: Reduction): TiledKernel {
-  const { operand, init, combiner, outer, reduced, inner, along, depth, width } = reduction;
-  const { shape, element } = tensorTypeOf(operand);
+export function reduceInParts(op: Reduce): readonly KernelStep[] {
+  const found = reductionOf(op);
+  if (found === undefined) throw new Error("blocks make parts of the reduction");
+  const { view, combining } = found;
+  const { inputs, init_values: inits } = op.operands;
+  const around = [...inits, ...capturesOf(op.regions.body)];
+  const parts = combining.working.map((element) =>
+    graphValue(tensorType(element, [view.outer, view.parts, view.inner])),
+  );
+  const widest = Math.max(...combining.working.map((element) => elements[element].bits));
+  const last = { view: viewOfParts(view, widest), combining, inputs: parts, isLast: true };
+  return [
+    {
+      title: "parts",
+      inputs: [],
+      results: parts,
+      key: `parts of ${op.attributes.dimensions.join()}`,
+      uses: [...inputs, ...around],
+      tiled: reduceKernel({ view, combining, inputs, isLast: false }),
+    },
+    {
+      title: "whole",
+      inputs: parts,
+      results: op.results,
+      key: `whole of ${op.attributes.dimensions.join()}`,
+      uses: around,
+      tiled: reduceKernel(last),
+    },
+  ];
+}
+
+function reduceKernel({ view, combining, inputs, isLast }: Stage): TiledKernel {
+  const { outer, reduced, inner, along, depth, width, parts, part } = view;
   const isRows = along === 1;
   const tile = isRows ? [width, depth] : [depth, width];
+  const kept = isRows ? [width, 1] : [1, width];
+  const carried = combining.isWhole ? tile : kept;
   const matrix = isRows
     ? { rows: outer, columns: reduced }
     : { rows: outer * reduced, columns: inner };
-  const dtype = dtypeOf(operand);
-  const working: DType = dtype.kind === "float" && dtype.bits === 16 ? f32 : dtype;
-  const inWorking = (value: Tile): Tile => (value.dtype === working ? value : value.cast(working));
-  const neutral = (): Tile => neutralTile(working, combiner.neutral(element));
+  const [first] = inputs;
+  const shape = first === undefined ? [] : tensorTypeOf(first).shape;
+  const results = isRows ? cdiv(outer, width) : cdiv(inner, width);
+  const suffix = combining.isWhole ? "" : "_with";
   return {
-    title: isRows ? "rows" : "columns",
-    grid: isRows ? { part: cdiv(outer, width) } : { outer, part: cdiv(inner, width) },
+    title: `${isRows ? "rows" : "columns"}${suffix}`,
+    grid: {
+      ...(!isRows && { outer }),
+      results,
+      ...(parts > 1 && { part: parts }),
+    },
     loadsWindows: false,
     body: ({ context, outputs, at }) => {
-      const first = at("part").mul(width);
-      const start = neutral().broadcastTo(tile);
-      const total = loop({ to: cdiv(reduced, depth), carry: start }, (step, sum) => {
-        const offset = step.mul(depth);
+      const begin = at("results").mul(width);
+      const neutral = combining.neutral(context);
+      const start = neutral.map((value) => value.broadcastTo(carried));
+      const sums = loop({ to: cdiv(part, depth), carry: start }, (step, carry) => {
+        const own = step.mul(depth);
+        const offset = parts > 1 ? at("part").mul(part).add(own) : own;
         const place = isRows
-          ? { row: first, column: offset }
-          : { row: at("outer").mul(reduced).add(offset), column: first };
+          ? { row: begin, column: offset }
+          : { row: at("outer").mul(reduced).add(offset), column: begin };
         const points = Points.window(shape, tile, { ...matrix, ...place });
-        const value = inWorking(context.inner().element(operand, points));
-        return combiner.combine(sum, inside(value, reduction, offset, neutral)).broadcastTo(tile);
+        const within = context.inner();
+        const values = inputs.map((input, i) => {
+          const working = combining.working[i] ?? "f32";
+          const value = within.element(input, points);
+          const lifted = converted(value, tensorTypeOf(input).element, working);
+          return inside(lifted, neutral[i] ?? lifted, view, offset).broadcastTo(tile);
+        });
+        return combining
+          .add(carry, values, along, within)
+          .map((value) => value.broadcastTo(carried));
       });
-      const begin = inWorking(context.scalar(init, Points.run([1], 0, 1)));
-      const combined = combiner.combine(begin, combiner.along(total, along));
-      const value = wrapped(combined.dtype === dtype ? combined : combined.cast(dtype), element);
-      const [target] = outputs;
-      const window = isRows
-        ? target?.at(slice(first, width))
-        : target?.reshape([outer, inner]).at(at("outer"), slice(first, width));
-      window?.store(value.broadcastTo([width]));
+      const whole = combining.along(sums, along);
+      const found = isLast ? combining.finish(whole, context) : whole;
+      for (const [i, value] of found.entries()) {
+        const places = [
+          isRows ? slice(begin, width) : at("outer"),
+          parts > 1 ? at("part") : 0,
+          isRows ? 0 : slice(begin, width),
+        ] as const;
+        outputs[i]
+          ?.reshape([outer, parts, inner])
+          .at(...places)
+          .store(value.broadcastTo(kept).reshape([width]));
+      }
     },
   };
-}
-
-function neutralTile(dtype: DType, value: number | bigint | boolean): Tile {
-  const isNarrow = typeof value === "bigint" && dtype.bits < 64;
-  return constantTile(dtype, isNarrow ? Number(value) : value);
 }
 
 /** Elements beyond the reduced ones change nothing. */
 function inside(
   value: Tile,
-  { reduced, depth, along }: Reduction,
+  neutral: Tile,
+  { reduced, depth, along, parts, part }: ReductionView,
   offset: Scalar<"i32">,
-  neutral: () => Tile,
 ): Tile {
-  if (reduced % depth === 0) return value;
+  if (parts * part === reduced) return value;
   const place = iota(i32, along === 1 ? [1, depth] : [depth, 1], { axis: along }).add(offset);
-  return select(place.lt(full(i32, [1], reduced)), value, neutral());
+  return select(place.lt(full(i32, [1], reduced)), value, neutral);
 }
