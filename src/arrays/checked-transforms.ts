@@ -5,6 +5,7 @@
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { functionKind, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { Device } from "../device/device.ts";
+import { isMatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { isOperation } from "../device/operation.ts";
 import { isKernelDefinition } from "../lang/index.ts";
 import { array, checked, isArray, isFlag } from "./argument-checks.ts";
@@ -75,11 +76,12 @@ export const scan = checked("scan", [functionKind, tree, tree, scanOptions], con
 // Limits are looked at by the function itself.
 const anything = (): boolean => true;
 const jitOptions = options(
-  "{ name, donate, cacheSize, signal, timeLimit, stepLimit }, where donate lists arguments by their places and cacheSize is a whole number from 1",
+  '{ name, donate, cacheSize, matmulPrecision, signal, timeLimit, stepLimit }, where donate lists arguments by their places, cacheSize is a whole number from 1 and matmulPrecision is "f32" or "tf32"',
   {
     cacheSize: isWhole(1),
     name: (given) => typeof given === "string",
     donate: isListOf(isWhole(0)),
+    matmulPrecision: isMatmulPrecision,
     signal: anything,
     timeLimit: anything,
     stepLimit: anything,

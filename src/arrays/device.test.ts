@@ -51,6 +51,26 @@ describe("a chosen device", () => {
     await useDevice();
   });
 
+  test("multiplies f32 as a compiled function says", async () => {
+    const x = array(Array.from({ length: 16 }, () => new Array<number>(16).fill(1 + 2 ** -13)));
+    const square = (matmulPrecision?: "f32" | "tf32") =>
+      jit(() => matmul(x, x), { matmulPrecision });
+    const [usual, rounded] = [square(), square("tf32")];
+    const first = async (f: () => F32): Promise<unknown> =>
+      ((await f().values()) as readonly (readonly number[])[])[0]?.[0];
+    const exact = 16 * (1 + 2 ** -12 + 2 ** -26);
+    expect(await first(rounded)).toBeCloseTo(exact, 6);
+    await useDevice(await open("simulator"));
+    expect(await first(rounded)).toBe(16);
+    expect(await first(usual)).toBeCloseTo(exact, 5);
+    expect(await first(rounded)).toBe(16);
+    expect([usual, rounded].map((f) => f.compilations.map((each) => each.matmulPrecision))).toEqual(
+      [["f32"], ["tf32"]],
+    );
+    const wrong = { matmulPrecision: "f16" } as unknown as { readonly matmulPrecision: "tf32" };
+    expect(() => jit(() => matmul(x, x), wrong)).toThrow('matmulPrecision is "f32" or "tf32"');
+  });
+
   test("runs pending operations when they are read", async () => {
     const device = await open("simulator");
     await useDevice(device);

@@ -17,6 +17,7 @@ import { toElements } from "../formats/hostarray.ts";
 import { tensor } from "../graph/evaluate/value.ts";
 import type { Tensor } from "../graph/evaluate/value.ts";
 import { tensorTypeOf } from "../graph/lower/storage.ts";
+import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { sizeOf } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
@@ -119,6 +120,7 @@ export interface DeviceRun {
   /** Places of inputs whose memory the results may take. */
   readonly donated?: readonly number[];
   readonly limits?: RunLimits;
+  readonly matmulPrecision?: MatmulPrecision;
   /** Whether the graph is a compiled function's, which will run it again. */
   readonly isKept?: boolean;
 }
@@ -129,7 +131,7 @@ export function runOnDevice(
   graph: GraphRegion,
   inputs: readonly DeviceInput[],
   targets: readonly GraphValue[],
-  { donated = [], limits = {}, isKept = false }: DeviceRun = {},
+  { donated = [], limits = {}, matmulPrecision = "f32", isKept = false }: DeviceRun = {},
 ): void {
   // An array may be disposed of once the call is made: its memory goes after the run.
   const sources = inputs.map(({ value, data }) => data ?? requireHeld(value));
@@ -152,7 +154,10 @@ export function runOnDevice(
     let taken: ReadonlySet<Tensor | Held | undefined> = new Set();
     try {
       const arrays = await Promise.all(sources.map((source) => inputArray(device, source)));
-      const results = await mine.run({ graph, donated, limits, isKept, location }, arrays);
+      const results = await mine.run(
+        { graph, donated, limits, matmulPrecision, isKept, location },
+        arrays,
+      );
       taken = new Set([...results.taken].map((place) => sources[place]));
       return results.outputs;
     } finally {

@@ -7,6 +7,7 @@ import { captureLocation } from "../support/location.ts";
 import { requireRunLimits } from "../support/run-limits.ts";
 import { LruCache } from "../support/lru-cache.ts";
 import type { RunLimits } from "../support/run-limits.ts";
+import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { derivativesPass } from "../graph/passes/derivatives.ts";
 import { runPasses } from "../graph/passes/pass-order.ts";
 import { moduleOf } from "../graph/ops/node.ts";
@@ -38,6 +39,8 @@ export interface Compilation {
   readonly reason: CompilationReason;
   /** The types of the arrays among the arguments. */
   readonly types: readonly string[];
+  /** How products and convolutions of f32 that ask for no precision are multiplied on a device. */
+  readonly matmulPrecision: MatmulPrecision;
 }
 
 /** A function that `jit` compiles, with a record of its compilations. */
@@ -76,6 +79,12 @@ export interface JitOptions extends RunLimits {
    * been called for longest makes room, and gives its memory on devices back.
    */
   readonly cacheSize?: number | undefined;
+  /**
+   * How a device multiplies f32 in products and convolutions that ask for no precision: `"f32"`, the default, no less exactly than f32 is
+   * summed, or `"tf32"`, rounded to 11 bits, as JAX does on GPUs. A compiled function that another one calls is a part of that one and
+   * takes its precision.
+   */
+  readonly matmulPrecision?: MatmulPrecision | undefined;
 }
 
 /** A function that is recorded once for each kind of arguments. */
@@ -86,7 +95,7 @@ export function jit<A extends readonly unknown[], R>(
   requireRunLimits("jit", options, captureLocation());
   const { signal, timeLimit, stepLimit } = options;
   const limits = { signal, timeLimit, stepLimit };
-  const { donate = [] } = options;
+  const { donate = [], matmulPrecision = "f32" } = options;
   const name = `jit(${options.name ?? (f.name || "f")})`;
   const programs = new LruCache<string, Program<R>>(options.cacheSize ?? keptKinds, ({ graph }) => {
     forgetPrograms(graph);
@@ -97,7 +106,7 @@ export function jit<A extends readonly unknown[], R>(
     const isKnown = programs.values().some((known) => known.structure === structure);
     const reason =
       compilations.length === 0 ? "first call" : isKnown ? "new shapes" : "new structure";
-    compilations.push(Object.freeze({ reason, types }));
+    compilations.push(Object.freeze({ reason, types, matmulPrecision }));
     if (compilations.length > keptCompilations) compilations.shift();
     const recording = recordForCalls(name, f, args);
     const graph = simplified(recording.graph);
@@ -119,7 +128,11 @@ export function jit<A extends readonly unknown[], R>(
     for (const value of program.recording.captures) requireUsable(value);
     const values = isRecording()
       ? inlineCall(program.graph, inputs)
-      : run(program.graph, inputs, { donated: donatedLeaves(args, donate), limits });
+      : run(program.graph, inputs, {
+          donated: donatedLeaves(args, donate),
+          limits,
+          matmulPrecision,
+        });
     return rebuild(program.recording.result, arraysOf(values));
   };
   return Object.assign(call, { compilations });
@@ -170,7 +183,7 @@ function requireOnce(inputs: readonly GraphValue[], donated: readonly number[]):
 function run(
   graph: GraphRegion,
   inputs: readonly GraphValue[],
-  { donated, limits }: Pick<Required<DeviceRun>, "donated" | "limits">,
+  { donated, limits, matmulPrecision }: Required<Omit<DeviceRun, "isKept">>,
 ): readonly GraphValue[] {
   requireOnce(inputs, donated);
   const device = chosenDevice();
@@ -179,7 +192,12 @@ function run(
     const targets = graph.results.map(({ type }) => graphValue(type));
     const sources = onDevice(device, inputs);
     donateValues(given);
-    runOnDevice(device, graph, sources, targets, { donated, limits, isKept: true });
+    runOnDevice(device, graph, sources, targets, {
+      donated,
+      limits,
+      matmulPrecision,
+      isKept: true,
+    });
     return targets;
   }
   if (limits.signal?.aborted === false && given.length === 0) return defer(graph, inputs, limits);

@@ -24,14 +24,14 @@ export function loadProgram(device: Device, run: ProgramRun): Promise<Replay> {
 }
 
 /** The plan of a graph; what it is made of is attributed to `location`. */
-function planOf({ graph, donated, location }: ProgramRun): Plan {
-  const key = `${donated.join()} ${structureText(graph)}`;
+function planOf({ graph, donated, matmulPrecision, location }: ProgramRun): Plan {
+  const key = `${donated.join()} ${matmulPrecision} ${structureText(graph)}`;
   const known = plans.get(key);
   if (known !== undefined) return known;
   // What is remembered must not keep the caller's arrays alive, neither as values nor by stacks.
   settleLocations(graph);
   const copy = moduleOf(copyRegion(graph, new Map()));
-  const plan = atLocation(location, () => compilePlan(copy, "main", donated));
+  const plan = atLocation(location, () => compilePlan(copy, "main", donated, { matmulPrecision }));
   plans.set(key, plan);
   return plan;
 }

@@ -12,6 +12,7 @@
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../graph/evaluate/value.ts";
+import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import type { GraphRegion } from "../graph/ops/node.ts";
 import type { Replay } from "../graph/plan/replay.ts";
 import { runEach } from "../support/run-all.ts";
@@ -27,6 +28,7 @@ export interface ProgramRun {
   readonly graph: GraphRegion;
   readonly donated: readonly number[];
   readonly limits: RunLimits;
+  readonly matmulPrecision: MatmulPrecision;
   /** Whether the graph belongs to a compiled function, which runs it again. */
   readonly isKept: boolean;
   /** The user's call that it runs for, settled. */

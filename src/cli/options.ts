@@ -1,5 +1,9 @@
 /** Options that several commands have, and how their values are read. */
 import { Argument, InvalidArgumentError, Option } from "commander";
+import { matmulPrecisions } from "../graph/ops/matmul-precision.ts";
+import { deviceNames } from "../runtime/open-options.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { unknownLocation } from "../support/location.ts";
 import { defaultTarget, targets } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import type { Dimensions } from "./random-inputs.ts";
@@ -25,6 +29,13 @@ export function kernelOption(description: string): Option {
 
 export function seedOption(description: string): Option {
   return new Option("--seed <number>", description).argParser(parseCount).default(1);
+}
+
+export function matmulPrecisionOption(): Option {
+  return new Option(
+    "--matmul-precision <name>",
+    "how a device multiplies f32 in products of a program that ask for nothing: f32 unless given",
+  ).choices(matmulPrecisions);
 }
 
 export function dumpOption(): Option {
@@ -159,4 +170,15 @@ export function examples(rows: readonly (readonly [command: string, purpose: str
   const width = Math.max(...rows.map(([command]) => command.length));
   const lines = rows.map(([command, purpose]) => `  ${command.padEnd(width)}  ${purpose}`);
   return ["\nExamples:", ...lines].join("\n");
+}
+
+/** The evaluator runs no kernels. */
+export function kernelsOnEvaluator(file: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW5013",
+    message: `${file} is no program of StableHLO, which the evaluator runs`,
+    location: unknownLocation,
+    expected: deviceNames.map((name) => `--device ${name}`).join(" or "),
+    found: "--device evaluator",
+  });
 }

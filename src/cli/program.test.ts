@@ -63,6 +63,15 @@ describe("the grammar", () => {
     ],
     [["run", "a.ts", "--compare", "a.npz"], "--compare goes with programs of StableHLO"],
     [["run", "a.ts", "--inputs", "a.npz"], "--inputs goes with programs of StableHLO"],
+    [
+      ["run", "a.ts", "--matmul-precision", "tf32"],
+      "--matmul-precision goes with programs of StableHLO",
+    ],
+    [
+      ["run", "a.mlir", "--device", "gpu", "--matmul-precision", "bf16"],
+      "Allowed choices are f32, tf32",
+    ],
+    [["run", "a.mlir", "--matmul-precision", "tf32"], "--matmul-precision goes with --device"],
     [["run", "a.mlir", "--kernel", "k"], "--kernel goes with kernels"],
     [["run", "a.mlir", "--dim", "n=4"], "--dim goes with kernels"],
     [["run", "a.mlir", "--dump", "stages"], "--dump goes with kernels"],

@@ -8,10 +8,9 @@
 import { Argument, Command, Option } from "commander";
 import { dtypeNames } from "../formats/dtype.ts";
 import { leastRounds } from "../bench/statistics.ts";
+import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
 import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
-import { TilewrightError } from "../support/diagnostics.ts";
-import { unknownLocation } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
 import { parseArgument } from "./launch-arguments.ts";
 import type { LaunchArgument } from "./launch-arguments.ts";
@@ -26,7 +25,9 @@ import {
   fileArgument,
   jsonOption,
   kernelOption,
+  kernelsOnEvaluator,
   limitOptions,
+  matmulPrecisionOption,
   parseCase,
   parseCount,
   parseExtents,
@@ -50,6 +51,7 @@ interface RunOptions extends LimitOptions {
   readonly device?: DeviceName | "evaluator";
   readonly inputs?: string;
   readonly compare?: string;
+  readonly matmulPrecision?: MatmulPrecision;
   readonly kernel?: string;
   readonly dim: Dimensions;
   readonly seed: number;
@@ -164,6 +166,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     )
     .option("--inputs <file>", "an npz file with in0, in1 … for the parameters of a program")
     .option("--compare <file>", "an npz file with out0, out1 … that its results must agree with")
+    .addOption(matmulPrecisionOption())
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
     .addOption(dimensionOption())
     .addOption(seedOption("decides the random inputs, and what happens first off a GPU"))
@@ -188,7 +191,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     );
   command.action((file: string, programArguments: readonly string[], options: RunOptions) => {
     const { kernel, dim: dimensions, seed, dump, inputs, compare, profile } = options;
-    const { timeLimit, stepLimit } = options;
+    const { matmulPrecision, timeLimit, stepLimit } = options;
     const limits = { timeLimit, stepLimit };
     if (profile !== undefined && !/\.(?:svg|json)$/.test(profile))
       command.error("error: --profile writes files that end in .svg or .json");
@@ -196,15 +199,21 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     // An option that would do nothing is a mistake: nobody should take what was not compared for equal.
     const [others, kind] = isProgram
       ? [{ profile, dump, kernel, dim: Object.keys(dimensions)[0] }, "kernels"]
-      : [{ inputs, compare }, "programs of StableHLO"];
+      : [{ inputs, compare, "matmul-precision": matmulPrecision }, "programs of StableHLO"];
     for (const [name, value] of Object.entries(others))
       if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
     if (isProgram) {
       const { device = "evaluator" } = options;
+      if (device === "evaluator" && matmulPrecision !== undefined)
+        command.error("error: --matmul-precision goes with --device: the evaluator is exact");
       const files = [file, ...programArguments];
       choose(async (output) => {
         const { runProgramsCommand } = await import("./commands/run-programs.ts");
-        return runProgramsCommand({ files, device, inputs, compare, seed, limits }, output);
+        const settings = { files, device, inputs, compare, seed, limits };
+        return runProgramsCommand(
+          { ...settings, matmulPrecision: matmulPrecision ?? "f32" },
+          output,
+        );
       });
       return;
     }
@@ -215,16 +224,6 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
       const chosen = { device, kernel, dimensions, seed, dump, profile, limits };
       return runCommand({ file, programArguments, ...chosen }, output);
     });
-  });
-}
-
-function kernelsOnEvaluator(file: string): TilewrightError {
-  return new TilewrightError({
-    code: "TW5013",
-    message: `${file} is no program of StableHLO, which the evaluator runs`,
-    location: unknownLocation,
-    expected: deviceNames.map((name) => `--device ${name}`).join(" or "),
-    found: "--device evaluator",
   });
 }
 

@@ -5,6 +5,7 @@ import type { ArgumentKind } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import * as evaluation from "./evaluate/index.ts";
 import { elementOfDType } from "./ops/elements.ts";
+import { isMatmulPrecision } from "./ops/matmul-precision.ts";
 import type { GraphModule } from "./ops/node.ts";
 import { compilePlan as compile } from "./plan/compile.ts";
 import { isPlan, isTensor } from "./plan/arguments.ts";
@@ -168,7 +169,7 @@ export const compilePlan = checked(
       holds: (value) =>
         isRecord(value) &&
         Object.keys(value).every((name) => name === "matmulPrecision") &&
-        [undefined, "f32", "tf32"].some((each) => each === value["matmulPrecision"]),
+        (value["matmulPrecision"] === undefined || isMatmulPrecision(value["matmulPrecision"])),
     }),
   ],
   (program: GraphModule, ...rest: AfterFirst<typeof compile>) => compile(sound(program), ...rest),

@@ -11,8 +11,9 @@
  * | bf16x6    | 3 of bf16    | 2·0, 1·1, 0·2, 1·0, 0·1, 0·0              | 24        |
  * | bf16x9    | 3 of bf16    | 2·2, 2·1, 1·2, and those of bf16x6        | 24        |
  *
- * A number that is not finite is its own first part, and its others are 0. Parts below the least normal number of f32 may
- * lose bits.
+ * A number that is not finite is its own first part, and its others are 0. Parts are multiples of 2^-136 (tf32) or 2^-133
+ * (bf16): numbers below 2^-113 or 2^-109 lose bits by them. The parts of any number add up to one of f32; sums of several products that end within 2^-8 of the greatest number of
+ * f32, 2^-11 by parts of tf32, may be infinite, as first parts may be further from 0 than what they are parts of.
  */
 import { bf16, f32, tf32 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
@@ -72,12 +73,14 @@ export function splitTile(
   precision: SplitPrecision,
 ): readonly Tile<"bf16" | "tf32">[] {
   const { dtype, parts } = allTerms[precision];
-  const greatest = dtype === bf16 ? (2 - 2 ** -7) * 2 ** 127 : (2 - 2 ** -10) * 2 ** 127;
+  const bits = dtype === bf16 ? 8 : 11;
   const finite = tile.isFinite();
   const made: Tile<"bf16" | "tf32">[] = [];
   let rest = tile;
   for (let part = 0; part < parts; part += 1) {
-    // A finite number beyond the greatest of the format stays finite; what is short of it is left to the next part.
+    // A finite number beyond the greatest of the format stays finite; what is short of it is left to the next part, which stays below the
+    // last place of this one: rounded up, the two would be 2^128.
+    const greatest = (1 - 2 ** -bits) * 2 ** (128 - bits * part);
     const rounded = rest.minimum(greatest).maximum(-greatest).cast(dtype);
     made.push(part === 0 ? finite.select(rounded, rest.cast(dtype)) : rounded);
     if (part + 1 < parts) rest = finite.select(rest.sub(rounded.cast(f32)), 0);

@@ -33,6 +33,7 @@ async function run(
     readonly inputs?: string;
     readonly compare?: string;
     readonly device?: "evaluator" | "simulator";
+    readonly matmulPrecision?: "f32" | "tf32";
     readonly limits?: RunLimits;
   } = {},
 ): Promise<Ended> {
@@ -40,7 +41,8 @@ async function run(
   const stdout = { write: (part: string) => (text += part) };
   const output = new Output({ stdout, stderr: stdout, json: true, environment: {} });
   const { inputs, compare, device = "evaluator", limits = {} } = options;
-  const settings = { files, device, inputs, compare, seed: 1, limits };
+  const { matmulPrecision = "f32" } = options;
+  const settings = { files, device, inputs, compare, matmulPrecision, seed: 1, limits };
   const status = await runProgramsCommand(settings, output);
   return { status, outcomes: JSON.parse(text) as readonly Outcome[] };
 }
@@ -158,6 +160,23 @@ func.func @main() {
     );
     const { outcomes } = await run([program], { device: "simulator" });
     expect(outcomes.map(({ code }) => code)).toEqual([null, "TW9502"]);
+  });
+
+  test("products of f32 are of the precision that is asked for", async () => {
+    const program = file(
+      "product.mlir",
+      `func.func @main() {
+        %x = stablehlo.constant dense<1.0001220703125> : tensor<16x16xf32>
+        %y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+        check.expect_eq_const %y, dense<16.0> : tensor<16x16xf32>
+        return
+      }`,
+    );
+    const codeOf = async (matmulPrecision: "f32" | "tf32"): Promise<unknown> =>
+      (await run([program], { device: "simulator", matmulPrecision })).outcomes[0]?.code;
+    // 1 + 2^-13 is 1 in tf32.
+    expect(await codeOf("tf32")).toBe(null);
+    expect(await codeOf("f32")).toBe("TW9502");
   });
 
   test("a program of JAX", async () => {

@@ -18,6 +18,7 @@ import {
 } from "../../graph/evaluate/index.ts";
 import type { Datum, Tensor } from "../../graph/evaluate/index.ts";
 import type { GraphFunction, GraphModule } from "../../graph/ops/index.ts";
+import type { MatmulPrecision } from "../../graph/ops/matmul-precision.ts";
 import { compilePlan } from "../../graph/plan/compile.ts";
 import { Program } from "../../graph/plan/program.ts";
 import { cutPrograms, parsePiece } from "../../graph/text/index.ts";
@@ -38,6 +39,7 @@ export interface RunProgramsSettings {
   /** npz files: arrays in0, in1 … for the parameters, out0, out1 … for the results. */
   readonly inputs: string | undefined;
   readonly compare: string | undefined;
+  readonly matmulPrecision: MatmulPrecision;
   readonly seed: number;
   /** Of each program. */
   readonly limits: RunLimits;
@@ -190,7 +192,7 @@ async function runEntry(
   const results =
     device === undefined
       ? evaluate(module, name, inputs, { seed, print, ...limits })
-      : await runOnDevice(device, module, name, { inputs, limits });
+      : await runOnDevice(device, module, name, { inputs, settings });
   if (expected !== undefined)
     requireAgreement(results, evaluate(module, name, inputs, { seed, widened: true }), {
       name,
@@ -208,9 +210,13 @@ async function runOnDevice(
   device: Device,
   module: GraphModule,
   name: string,
-  { inputs, limits }: { readonly inputs: readonly Tensor[]; readonly limits: RunLimits },
+  {
+    inputs,
+    settings,
+  }: { readonly inputs: readonly Tensor[]; readonly settings: RunProgramsSettings },
 ): Promise<readonly Datum[]> {
-  const program = await Program.load(device, compilePlan(module, name));
+  const { matmulPrecision, limits } = settings;
+  const program = await Program.load(device, compilePlan(module, name, [], { matmulPrecision }));
   try {
     return await program.run(inputs, limits);
   } finally {

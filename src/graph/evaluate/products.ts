@@ -15,7 +15,6 @@
 import { roundFloat } from "../../formats/floats.ts";
 import type { DotAlgorithm, DotNumbers, ElementType, TensorType } from "../ops/index.ts";
 import { roundedFormat } from "../ops/dot-algorithms.ts";
-import type { RoundedFormat } from "../ops/dot-algorithms.ts";
 import { sizeOf } from "../ops/index.ts";
 import { shortSum } from "../ops/products.ts";
 import { emptyTensor, tensor } from "./value.ts";
@@ -120,12 +119,12 @@ export function* dotGeneral(
   algorithm?: DotAlgorithm,
 ): Steps<Tensor> {
   const left = yield* arranged(
-    rounded(lhs, roundedFormat(algorithm, "lhs", lhs.element)),
+    roundedOperand(lhs, "lhs", algorithm),
     numbers.lhs_batching_dimensions,
     numbers.lhs_contracting_dimensions,
   );
   const right = yield* arranged(
-    rounded(rhs, roundedFormat(algorithm, "rhs", rhs.element)),
+    roundedOperand(rhs, "rhs", algorithm),
     numbers.rhs_batching_dimensions,
     numbers.rhs_contracting_dimensions,
   );
@@ -175,7 +174,12 @@ function* arranged(
 }
 
 /** An operand rounded to the format that an algorithm names. */
-function rounded(operand: Tensor, format: RoundedFormat | undefined): Tensor {
+export function roundedOperand(
+  operand: Tensor,
+  side: "lhs" | "rhs",
+  algorithm: DotAlgorithm | undefined,
+): Tensor {
+  const format = roundedFormat(algorithm, side, operand.element);
   if (format === undefined) return operand;
   const numbers = numbersOf(operand).slice();
   for (let i = 0; i < numbers.length; i++) numbers[i] = roundFloat(format, numbers[i] as number);

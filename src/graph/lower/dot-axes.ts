@@ -1,4 +1,4 @@
-/** The axes of an operand of dot_general by what they are to the product, and whether its algorithm rounds what it multiplies. */
+/** The axes of an operand of dot_general by what they are to the product, and how its algorithm, or that of a convolution, multiplies. */
 import type { MatmulPrecision } from "../../kernels/matmul/problem.ts";
 import { roundedFormat } from "../ops/dot-algorithms.ts";
 import type { GraphOp } from "../ops/node.ts";
@@ -21,7 +21,9 @@ export function roundsOperands({
 export function splitPrecisionOf({
   operands,
   attributes,
-}: GraphOp<"stablehlo.dot_general">): MatmulPrecision | undefined {
+}: GraphOp<"stablehlo.dot_general"> | GraphOp<"stablehlo.convolution">):
+  | MatmulPrecision
+  | undefined {
   const isF32 = [operands.lhs, operands.rhs].every(
     (value) => tensorTypeOf(value).element === "f32",
   );

@@ -5,11 +5,12 @@ import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { replaceOperands } from "../ops/rebuild.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
-import { mapBodies, mapRegions } from "../passes/pass.ts";
+import { mapBodies, mapRegions, withOps } from "../passes/pass.ts";
 import type { GraphPass } from "../passes/pass.ts";
 import { patchProduct } from "./convolutions.ts";
+import { withAlgorithm } from "./precision.ts";
+import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { normalProduct, turnedProduct } from "./products.ts";
-import type { MatmulPrecision } from "./products.ts";
 
 interface Place {
   readonly builder: GraphBuilder;
@@ -78,12 +79,24 @@ export const turnProductsPass: GraphPass = rewriting("turn-products", (op, place
 });
 
 /** Products as products of matrices. */
-export function normalProductsPass(precision: MatmulPrecision): GraphPass {
-  return rewriting("normal-products", (op, place) =>
-    op.kind === "stablehlo.dot_general"
-      ? normalProduct(op, place.builder, (value) => place.definition(value), precision)
-      : undefined,
-  );
+export const normalProductsPass: GraphPass = rewriting("normal-products", (op, place) =>
+  op.kind === "stablehlo.dot_general"
+    ? normalProduct(op, place.builder, (value) => place.definition(value))
+    : undefined,
+);
+
+/** Products and convolutions of f32 with the algorithms that they are made by. */
+export function matmulPrecisionPass(precision: MatmulPrecision): GraphPass {
+  return {
+    name: "matmul-precision",
+    run: (module) => mapBodies(module, (body) => withAlgorithms(body, precision)),
+  };
+}
+
+function withAlgorithms(region: GraphRegion, precision: MatmulPrecision): GraphRegion {
+  const within = (inner: GraphRegion): GraphRegion => withAlgorithms(inner, precision);
+  const ops = region.ops.map((op) => withAlgorithm(op, precision) ?? mapRegions(op, within));
+  return withOps(region, ops);
 }
 
 /** Convolutions of few channels as products. */

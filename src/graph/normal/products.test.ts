@@ -9,9 +9,9 @@ import { opsWithin } from "../ops/traverse.ts";
 import { dcePass } from "../passes/dce.ts";
 import { runPasses } from "../passes/pass-order.ts";
 import { parseGraph, printGraph } from "../text/index.ts";
-import { normalProductsPass, turnProductsPass } from "./pass.ts";
+import { matmulPrecisionPass, normalProductsPass, turnProductsPass } from "./pass.ts";
 
-const passes = [turnProductsPass, normalProductsPass("f32"), dcePass];
+const passes = [turnProductsPass, matmulPrecisionPass("f32"), normalProductsPass, dcePass];
 
 function parsed(text: string): GraphModule {
   const [module] = parseGraph(text);
@@ -181,7 +181,7 @@ describe("products of f32 say how they are multiplied", () => {
     [", precision = [HIGHEST, HIGHEST]", "tf32", "bf16 6"],
   ] as const)("%s, by %s: %s", (precision, byDefault, wanted) => {
     const main = runPasses(parsed(product(precision)), [
-      normalProductsPass(byDefault),
+      matmulPrecisionPass(byDefault),
     ]).functions.get("main");
     const [op] = main?.body.ops ?? [];
     if (op?.kind !== "stablehlo.dot_general") throw new Error("the product comes first");

@@ -6,7 +6,7 @@
  *
  * What can be said by the numbers of axes costs nothing: transposed operands, contracted axes in another order, results that are
  * transposed afterwards (the operands change sides). Axes that lie otherwise are moved; the innermost one stays where it is, so that
- * what moves are runs. A product of f32 says how it is multiplied.
+ * what moves are runs.
  */
 import type { GraphBuilder } from "../infer/builder.ts";
 import { roundedFormat } from "../ops/dot-algorithms.ts";
@@ -27,8 +27,6 @@ interface Side {
   readonly free: readonly number[];
   readonly contracted: readonly number[];
 }
-
-export type MatmulPrecision = "f32" | "tf32";
 
 function sideOf(op: Product, side: "lhs" | "rhs"): Side {
   const value = op.operands[side];
@@ -150,40 +148,6 @@ function matrixNumbers(lhs: Matrix, rhs: Matrix, isBatched: boolean): DotNumbers
   };
 }
 
-function tf32Products(count: 1 | 3): DotAlgorithm {
-  return {
-    lhs_precision_type: "tf32",
-    rhs_precision_type: "tf32",
-    accumulation_type: "f32",
-    lhs_component_count: 1,
-    rhs_component_count: 1,
-    num_primitive_operations: count,
-    allow_imprecise_accumulation: false,
-  };
-}
-
-function bf16Products(count: 3 | 6): DotAlgorithm {
-  return {
-    ...tf32Products(1),
-    lhs_precision_type: "bf16",
-    rhs_precision_type: "bf16",
-    num_primitive_operations: count,
-  };
-}
-
-/** How a product of f32 is multiplied, where the program leaves it open. */
-function algorithmOf(op: Product, precision: MatmulPrecision): DotAlgorithm | undefined {
-  const { algorithm, precision_config: config = [] } = op.attributes;
-  const isF32 = [op.operands.lhs, op.operands.rhs, ...op.results].every(
-    (value) => typeOfValue(value).element === "f32",
-  );
-  if (algorithm !== undefined || !isF32) return algorithm;
-  // What XLA calls high and highest is what both operands ask for at least.
-  if (config.includes("HIGHEST")) return bf16Products(6);
-  if (config.includes("HIGH")) return bf16Products(3);
-  return tf32Products(precision === "tf32" ? 1 : 3);
-}
-
 /** The elements of products that kernels of matrices have; others are computed element by element, wherever their axes lie. */
 function hasMatrices(lhs: ElementType, rhs: ElementType): boolean {
   const { kind, bits } = elements[lhs];
@@ -201,9 +165,8 @@ function multipliedElement(op: Product, side: "lhs" | "rhs"): ElementType {
 function otherAttributes(
   { attributes }: Product,
   isRounded: boolean,
-  algorithm: DotAlgorithm | undefined,
 ): Omit<Product["attributes"], "dot_dimension_numbers"> {
-  const { precision_config: config } = attributes;
+  const { precision_config: config, algorithm } = attributes;
   return {
     ...(config !== undefined && { precision_config: config }),
     ...(!isRounded && algorithm !== undefined && { algorithm }),
@@ -215,7 +178,6 @@ export function normalProduct(
   op: Product,
   builder: GraphBuilder,
   definition: (value: GraphValue) => AnyGraphOp | undefined,
-  precision: MatmulPrecision,
 ): GraphValue | undefined {
   const [result] = op.results;
   const formats = [multipliedElement(op, "lhs"), multipliedElement(op, "rhs")] as const;
@@ -249,7 +211,7 @@ export function normalProduct(
     "stablehlo.dot_general",
     { lhs: left.value, rhs: right.value },
     {
-      ...otherAttributes(op, isRounded, algorithmOf(op, precision)),
+      ...otherAttributes(op, isRounded),
       dot_dimension_numbers: matrixNumbers(left, right, isBatched),
     },
     { types: [{ ...type, shape }] },

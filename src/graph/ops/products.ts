@@ -27,6 +27,8 @@ const convolutionAttributes = {
   feature_group_count: integer,
   batch_group_count: integer,
   precision_config: optional(precisions),
+  /** As of dot_general: how f32 is multiplied. StableHLO has no such attribute; passes say it. */
+  algorithm: optional(dotAlgorithm),
 } as const;
 
 /**

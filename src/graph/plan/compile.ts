@@ -89,7 +89,8 @@ export function compilePlan(
     requireKnownTypes(body, place);
   return placing(location, () => {
     const { body } = functionOf(runPasses(inlined, devicePasses(name, matmulPrecision)), name);
-    return withAliases(new Compiler().compile(body, declared, name, location), donated);
+    const steps = new Compiler().compile(body, declared, name, location);
+    return withAliases({ ...steps, matmulPrecision }, donated);
   });
 }
 
@@ -101,7 +102,12 @@ class Compiler {
   #nextBuffer = 0;
 
   /** The plan of a body, whose values may be those of the declared one in another form. */
-  compile(body: GraphRegion, declared: GraphRegion, name: string, location: Location): Plan {
+  compile(
+    body: GraphRegion,
+    declared: GraphRegion,
+    name: string,
+    location: Location,
+  ): Omit<Plan, "matmulPrecision"> {
     for (const { type } of declared.parameters) heldType(type, location);
     for (const op of opsWithin(body)) requireStorage(op);
     for (const [index, value] of body.parameters.entries())

@@ -1,8 +1,13 @@
 /** The passes that a program goes through before kernels are made of it, and what they are told. */
 import { splitComplexPass } from "../lower/complex/pass.ts";
 import { expandPass } from "../lower/expand/pass.ts";
-import { normalProductsPass, patchesPass, turnProductsPass } from "../normal/pass.ts";
-import type { MatmulPrecision } from "../normal/products.ts";
+import {
+  matmulPrecisionPass,
+  normalProductsPass,
+  patchesPass,
+  turnProductsPass,
+} from "../normal/pass.ts";
+import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { csePass } from "../passes/cse.ts";
 import { dcePass } from "../passes/dce.ts";
 import { inlinePass } from "../passes/inline.ts";
@@ -13,8 +18,8 @@ import { simplifyPass } from "../passes/simplify.ts";
 /** What a program leaves to who runs it. */
 export interface CompileOptions {
   /**
-   * How products of f32 are multiplied that ask for no precision: `"f32"`, no less exact than sums of f32 are, or `"tf32"`, as JAX does on
-   * GPUs.
+   * How products and convolutions of f32 are multiplied that ask for no precision: `"f32"`, which is the default and no less exact than sums of
+   * f32 are, or `"tf32"`, as JAX does on GPUs.
    */
   readonly matmulPrecision?: MatmulPrecision;
 }
@@ -30,7 +35,8 @@ export function devicePasses(name: string, precision: MatmulPrecision): readonly
     simplifyPass,
     turnProductsPass,
     simplifyPass,
-    normalProductsPass(precision),
+    matmulPrecisionPass(precision),
+    normalProductsPass,
     simplifyPass,
     hoistPass,
     csePass,

@@ -10,6 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import type { Operation } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
+import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { TensorType } from "../ops/types.ts";
 
@@ -90,6 +91,8 @@ export type Step = LaunchStep | OperationStep | WhileStep | BranchStep | CheckSt
 export interface Plan {
   /** The name of the function that was compiled. */
   readonly name: string;
+  /** How products and convolutions of f32 are multiplied that ask for no precision. */
+  readonly matmulPrecision: MatmulPrecision;
   /** The types of the arguments. */
   readonly parameters: readonly TensorType[];
   /** The types of the results. */

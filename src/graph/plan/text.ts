@@ -70,7 +70,7 @@ export function planText(plan: Plan): string {
   );
   const isOnePiece = launches.length === steps.length;
   return [
-    `plan ${plan.name}`,
+    `plan ${plan.name}, matmul precision ${plan.matmulPrecision}`,
     `arena ${plan.arenaBytes} bytes`,
     ...Array.from(plan.aliases, ([result, argument]) => `result${result} lies in arg${argument}`),
     ...plan.steps.flatMap((step) => stepLines(step, plan, "")),

@@ -1,5 +1,6 @@
 /** The linear maps of products: linear in each operand while the other is held. */
 import type { GraphBuilder } from "../infer/builder.ts";
+import { isKnownAlgorithm } from "../ops/dot-algorithms.ts";
 import type { GraphValue } from "../ops/node.ts";
 import type { DotNumbers } from "../ops/structures.ts";
 import type { GraphAttributes } from "../ops/table.ts";
@@ -64,6 +65,7 @@ function dotBack(
   const batch = own.batching.length;
   const freeStart = ownIsLeft ? batch + own.free.length : batch;
   const { element } = typeOfValue(cotangent);
+  const { algorithm } = attributes;
   const product = builder.one(
     "stablehlo.dot_general",
     { lhs: cotangent, rhs: convert(builder, held, element) },
@@ -75,6 +77,9 @@ function dotBack(
         rhs_contracting_dimensions: other.free,
       },
       precision_config: attributes.precision_config,
+      // One of FP8 is for operands of FP8, which a cotangent is not.
+      ...(algorithm !== undefined &&
+        isKnownAlgorithm(algorithm, element, element) && { algorithm }),
     },
   );
   const contracted = rising(other.contracting);

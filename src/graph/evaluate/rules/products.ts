@@ -9,7 +9,7 @@ import { einsum } from "../einsum.ts";
 import { pause, pieceWork, unsupported } from "../frame.ts";
 import type { Frame, RuleResult, Steps } from "../frame.ts";
 import * as algebra from "../linear-algebra.ts";
-import { dotGeneral, plainDotNumbers } from "../products.ts";
+import { dotGeneral, plainDotNumbers, roundedOperand } from "../products.ts";
 import { randomBits } from "../random.ts";
 import { domainOf, numbersOf, writer } from "../scalars.ts";
 import { numbers, one } from "./shared.ts";
@@ -93,8 +93,8 @@ export const productRules = {
   "stablehlo.convolution": (op, frame) =>
     one(
       convolve(
-        frame.tensor(op.operands.lhs),
-        frame.tensor(op.operands.rhs),
+        roundedOperand(frame.tensor(op.operands.lhs), "lhs", op.attributes.algorithm),
+        roundedOperand(frame.tensor(op.operands.rhs), "rhs", op.attributes.algorithm),
         frame.result(op),
         convolutionSettings(op, op.attributes.padding?.map(([low = 0]) => low) ?? []),
       ),

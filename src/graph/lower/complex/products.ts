@@ -1,15 +1,14 @@
 /**
- * Products of complex numbers as products of real ones in f64, over parts that lie one after another along what is summed, so that
- * each sum is rounded once:
+ * Products of complex numbers as products of real ones of their parts' format, over parts that lie one after another along what is
+ * summed, so that each part of a result is one sum, made as any product of that format is:
  *
  *   re = [a, -b] · [c; d]       im = [a, b] · [d; c]        of (a + ib) · (c + id)
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { graphOp, graphValue } from "../../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphValue } from "../../ops/node.ts";
-import { tensorType } from "../../ops/types.ts";
 import type { TensorType } from "../../ops/types.ts";
-import { addValues, convert, negate, subtract, typeOfValue } from "../../transform/arithmetic.ts";
+import { addValues, negate, subtract, typeOfValue } from "../../transform/arithmetic.ts";
 import { partType } from "./parts.ts";
 import type { Parts } from "./parts.ts";
 import type { Splitter, Split } from "./split.ts";
@@ -26,9 +25,9 @@ function resultType(op: Product): TensorType {
   return partType(typeOfValue(declared));
 }
 
-/** The same product of other operands, in f64. */
+/** The same product of other operands. */
 function again(op: Product, builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
-  const result = graphValue(tensorType("f64", resultType(op).shape));
+  const result = graphValue(resultType(op));
   const parts = { ...op, operands: { lhs, rhs }, results: [result] };
   // The product is of the op's own kind, which TypeScript cannot see.
   builder.append(graphOp(op.kind, parts as never) as AnyGraphOp);
@@ -50,13 +49,10 @@ function summedAxes(op: Product): readonly [number, number] | undefined {
 }
 
 export function product(op: Product, split: Splitter): readonly Split[] {
-  const { builder } = split;
-  const { element } = resultType(op);
-  const { re, im } = wideParts(op, split);
-  return [{ re: convert(builder, re, element), im: convert(builder, im, element) }];
+  return [partsOfProduct(op, split)];
 }
 
-function wideParts(op: Product, split: Splitter): Parts {
+function partsOfProduct(op: Product, split: Splitter): Parts {
   const { builder } = split;
   const { lhs, rhs } = op.operands;
   const times = (left: GraphValue, right: GraphValue): GraphValue =>

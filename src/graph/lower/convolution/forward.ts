@@ -97,7 +97,7 @@ function operationOf(op: Convolution, channels: Channels, { lhs, rhs, out }: Typ
       number,
     ])[],
     groups: attributes.feature_group_count,
-    ...precisionOf(op, { lhs, rhs, out }),
+    ...precisionOf(op),
   };
   const key = JSON.stringify([channels, lhs.element, lhs.shape, rhs.shape, out.element, windows]);
   const known = operations.get(key);

@@ -118,7 +118,7 @@ function inputGradient(op: Convolution): Gradient | undefined {
   );
   return windows === undefined
     ? undefined
-    : { channels, windows, types, precision: precisionOf(op, types) };
+    : { channels, windows, types, precision: precisionOf(op) };
 }
 
 /** The axes of the kernel as the forward convolution has them: what is summed here is made there. */
@@ -202,7 +202,7 @@ function weightGradient(op: Convolution): Gradient | undefined {
   );
   return windows === undefined
     ? undefined
-    : { channels, windows, types, precision: precisionOf(op, types) };
+    : { channels, windows, types, precision: precisionOf(op) };
 }
 
 /** Where channels stand in operands whose first axis is summed over. */

@@ -5,6 +5,7 @@ import type { ConvolutionNumbers } from "../../ops/structures.ts";
 import { sizeOf } from "../../ops/types.ts";
 import type { TensorType } from "../../ops/types.ts";
 import { typeOfValue } from "../../transform/arithmetic.ts";
+import { splitPrecisionOf } from "../dot-axes.ts";
 import { halves, leastProducts } from "../library.ts";
 
 export type Convolution = GraphOp<"stablehlo.convolution">;
@@ -60,15 +61,10 @@ export function channelsOf(numbers: ConvolutionNumbers): Channels | undefined {
   );
 }
 
-/** How f32 is multiplied: as its products are, by what the program asks for. */
-export function precisionOf(
-  { attributes }: Convolution,
-  { lhs }: Types,
-): { readonly precision?: MatmulPrecision } {
-  if (lhs.element !== "f32") return {};
-  const config = attributes.precision_config ?? [];
-  if (config.includes("HIGHEST")) return { precision: "bf16x6" };
-  return { precision: config.includes("HIGH") ? "bf16x3" : "tf32x3" };
+/** How f32 is multiplied, which the library is always told. */
+export function precisionOf(op: Convolution): { readonly precision?: MatmulPrecision } {
+  if (typeOfValue(op.operands.lhs).element !== "f32") return {};
+  return { precision: splitPrecisionOf(op) ?? "ieee" };
 }
 
 /** Whether the formats are the library's, and the products so many that its kernels take less time than ours. */

@@ -1,6 +1,6 @@
 /**
- * Sums of products, one result a lane: dot_general, ragged_dot and convolutions of every kind. Narrow floats are
- * multiplied and summed in f64 and rounded once, short sums step by step in f32, as in the evaluator; integers wrap.
+ * Sums of products, one result a lane: dot_general, ragged_dot and convolutions of every kind. Floats below f64 are multiplied and
+ * summed in f32, a product and its sum rounded together, short sums step by step, as in the evaluator; integers wrap.
  */
 import type { DType } from "../../../formats/dtype.ts";
 import { bool, f32, f64 } from "../../../formats/dtype.ts";
@@ -55,7 +55,8 @@ export function productsOf(
     };
   const isFloat = elements[element].kind === "float";
   if (isFloat && element !== "f64" && length <= shortSum) return shortProducts(lhs, rhs, element);
-  const dtype: DType = isFloat ? f64 : dtypeOf(result);
+  const isSingle = element !== "f64" && [lhs, rhs].every(isNarrowFloat);
+  const dtype: DType = isFloat ? (isSingle ? f32 : f64) : dtypeOf(result);
   const wide = (tile: Tile, from: ElementType): Tile => {
     const number = lifted(tile, from);
     return number.dtype === dtype ? number : number.cast(dtype);
@@ -68,15 +69,19 @@ export function productsOf(
       if (where === true) return next;
       return where === false ? sum : select(where, next, sum);
     },
-    finish: (sum) => (isFloat ? converted(sum, "f64", element) : settled(sum, element)),
+    finish: (sum) =>
+      isFloat ? converted(sum, isSingle ? "f32" : "f64", element) : settled(sum, element),
   };
+}
+
+/** Whether f32 holds every number of an element type of floats. */
+function isNarrowFloat(element: ElementType): boolean {
+  return elements[element].kind === "float" && element !== "f64";
 }
 
 /** Sums in f32 whose products and steps are rounded. */
 function shortProducts(lhs: ElementType, rhs: ElementType, result: ElementType): Products {
-  const isExact = [lhs, rhs].every(
-    (element) => elements[element].kind === "float" && element !== "f64",
-  );
+  const isExact = [lhs, rhs].every(isNarrowFloat);
   const factor = (tile: Tile, from: ElementType): Tile =>
     lifted(tile, from).cast(isExact ? f32 : f64);
   return {

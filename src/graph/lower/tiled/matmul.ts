@@ -1,7 +1,6 @@
 /**
  * dot_general over tiles: each block makes a tile of one batch's result with `dot`, which is tensor cores where the
- * formats have them. f32 is multiplied and summed as f64 and rounded once: tensor cores do that as fast as f32 is
- * multiplied without them, and long sums are as good as short ones. Those of a few products are no work for tiles, and
+ * formats have them. f32 is multiplied in parts, as its algorithm says, and summed in f32. Those of a few products are no work for tiles, and
  * are made step by step (`rules/products.ts`). FP8 is multiplied as f16, which holds it exactly: of sums of FP8 tensor cores keep no more than 14 bits.
  *
  *   lhs [b, t, h, d]   batch b, h   free t   contracted d        window (b, slice t, h, slice d)
