@@ -12,6 +12,8 @@ export {
   f16,
   f32,
   f4e2m1fn,
+  f6e2m3fn,
+  f6e3m2fn,
   f64,
   f8e4m3fn,
   f8e5m2,

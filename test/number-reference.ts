@@ -24,6 +24,8 @@ const layouts: { readonly [N in Exclude<ListedName, "f8e8m0fnu">]: Layout } = {
   bf16: { exponentBits: 8, mantissaBits: 7, bias: 127, lastExponent: "special", padding: 0 },
   f8e4m3fn: { exponentBits: 4, mantissaBits: 3, bias: 7, lastExponent: "last is NaN", padding: 0 },
   f8e5m2: { exponentBits: 5, mantissaBits: 2, bias: 15, lastExponent: "special", padding: 0 },
+  f6e2m3fn: { exponentBits: 2, mantissaBits: 3, bias: 1, lastExponent: "numbers", padding: 0 },
+  f6e3m2fn: { exponentBits: 3, mantissaBits: 2, bias: 3, lastExponent: "numbers", padding: 0 },
   f4e2m1fn: { exponentBits: 2, mantissaBits: 1, bias: 1, lastExponent: "numbers", padding: 0 },
 };
 
@@ -74,7 +76,8 @@ export function referenceDecode(name: ListedName, code: number): number {
   if (name === "f8e8m0fnu") return list[code] ?? NaN;
   const { exponentBits, mantissaBits, lastExponent, padding } = layouts[name];
   const signWeight = 2 ** (exponentBits + mantissaBits);
-  const short = code / 2 ** padding;
+  // Of a byte with a code of 6 bits the others do not count.
+  const short = (code / 2 ** padding) % (2 * signWeight);
   const magnitude = short % signWeight;
   const sign = short >= signWeight ? -1 : 1;
   const value = list[magnitude];
@@ -101,7 +104,7 @@ export function referenceEncode(name: ListedName, value: number, overflow = "sat
     if (name === "f8e4m3fn" || name === "f8e5m2") {
       if (overflow === "nan") return nanCode(name);
       magnitude--;
-    } else if (name === "f4e2m1fn") magnitude--;
+    } else if (layouts[name].lastExponent === "numbers") magnitude--;
   }
   return (magnitude + (negative ? sign : 0)) * shifted;
 }
@@ -114,6 +117,8 @@ export function nanCode(name: ListedName): number {
     f8e4m3fn: 0x7f,
     f8e5m2: 0x7e,
     f8e8m0fnu: 0xff,
+    f6e2m3fn: 0x20,
+    f6e3m2fn: 0x20,
     f4e2m1fn: 0x8,
   };
   return codes[name];
@@ -159,6 +164,8 @@ const precisions: { readonly [N in Exclude<FloatName, "f8e8m0fnu">]: number } = 
   bf16: 8,
   f8e4m3fn: 4,
   f8e5m2: 3,
+  f6e2m3fn: 4,
+  f6e3m2fn: 3,
   f4e2m1fn: 2,
 };
 

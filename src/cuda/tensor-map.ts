@@ -32,6 +32,8 @@ const dataTypes: { readonly [N in DTypeName]: number } = {
   f8e4m3fn: 0,
   f8e5m2: 0,
   f8e8m0fnu: 0,
+  f6e2m3fn: 0,
+  f6e3m2fn: 0,
   f4e2m1fn: 0,
   i4: 0,
   i8: 0,

@@ -15,6 +15,7 @@ import {
   dtypes,
   f32,
   f4e2m1fn,
+  f6e2m3fn,
   i32,
   i4,
   tf32,
@@ -27,6 +28,7 @@ import {
   toNested,
   toNumbers,
 } from "../formats/hostarray.ts";
+import { denseBits } from "../formats/packed.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -130,12 +132,14 @@ describe("what NumPy wrote", () => {
   });
 });
 
-/** Random elements; the elements of bools are 0 and 1, those of 4 bits within four bits. */
+/** Random elements; the elements of bools are 0 and 1, those of 4 and 6 bits within their bits. */
 function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
   const elements = allocateElements(dtype, elementCount(shape));
   for (let i = 0; i < elements.length; i++) {
     const bits =
-      dtype.kind === "bool" ? random.below(2) : random.bits() >>> (32 - Math.min(31, dtype.bits));
+      dtype.kind === "bool"
+        ? random.below(2)
+        : random.bits() >>> (32 - Math.min(31, denseBits(dtype)));
     const signed = dtype === i4 ? (bits << 28) >> 28 : bits;
     if (typeof elements[i] === "bigint") (elements as BigInt64Array)[i] = BigInt(signed);
     else (elements as Uint8Array)[i] = signed;
@@ -171,7 +175,7 @@ describe("what is written is read again", () => {
       for (const shape of shapes)
         if (
           !["tf32", "i4", "u4"].includes(dtype.name) &&
-          (elementCount(shape) * dtype.bits) % 8 === 0
+          (elementCount(shape) * denseBits(dtype)) % 8 === 0
         )
           arrays[`${dtype.name}[${shape.join()}]`] = randomArray(dtype, shape, random);
     const bytes = writeSafetensors(arrays, { step: "100" });
@@ -184,6 +188,9 @@ describe("what is written is read again", () => {
     expect(() => writeSafetensors({ array })).toThrow("TW0109");
     expect(() => writeNpy(fromNumbers(tf32, [1], [1]))).toThrow("TW0109");
     expect(() => writeSafetensors({ x: fromNumbers(f4e2m1fn, [3], [1, 2, 3]) })).toThrow("TW0109");
+    expect(() => writeSafetensors({ x: fromNumbers(f6e2m3fn, [6], [1, 2, 3, 4, 5, 6]) })).toThrow(
+      "TW0109",
+    );
     expect(() => writeSafetensors({ __metadata__: fromNumbers(f32, [1], [1]) })).toThrow("TW0109");
   });
 });
@@ -235,6 +242,17 @@ describe("ranges of large files", () => {
     const { arrays } = await openSafetensors(writeSafetensors({ packed }));
     const part = (await arrays.get("packed")?.rows(1, 3)) as HostArray;
     expect([...toNumbers(part)]).toEqual([3, 4, 6, 0.5, 1.5, -1]);
+  });
+
+  test("rows of six bits may begin within a byte", async () => {
+    const numbers = Array.from({ length: 40 }, (_, index) => (index % 15) / 2);
+    const x = fromNumbers(f6e2m3fn, [8, 5], numbers);
+    const bytes = writeSafetensors({ x });
+    const { arrays } = await openSafetensors(bytes);
+    const part = (await arrays.get("x")?.rows(1, 4)) as HostArray;
+    expect([...toNumbers(part)]).toEqual(numbers.slice(5, 20));
+    // 0, 0.5, 1 and 1.5 are the codes 0, 4, 8 and 12, from the lowest bit on.
+    expect([...bytes.slice(-30, -27)]).toEqual([0x00, 0x81, 0x30]);
   });
 
   test.each([
@@ -300,7 +318,8 @@ describe("mistakes", () => {
     ['{"x":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}', "TW0103"],
     ['{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', "TW0103"],
     ['{"x":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}', "TW0102"],
-    ['{"x":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,8]}}', "TW0104"],
+    ['{"x":{"dtype":"F8_E4M3FNUZ","shape":[8],"data_offsets":[0,8]}}', "TW0104"],
+    ['{"x":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,8]}}', "TW0103"],
     ['{"__metadata__":{"a":1},"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', "TW0103"],
   ])("safetensors header %s", async (text, code) => {
     expect(await codeOf(readSafetensors(header(text)))).toBe(code);

@@ -193,6 +193,8 @@ const writtenTypes: { readonly [N in DTypeName]: string | undefined } = {
   f8e4m3fn: "|V1",
   f8e5m2: "|V1",
   f8e8m0fnu: "|V1",
+  f6e2m3fn: "|V1",
+  f6e3m2fn: "|V1",
   f4e2m1fn: "|V1",
   i4: "|V1",
   u4: "|V1",

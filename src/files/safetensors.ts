@@ -8,12 +8,15 @@
  *   BOOL U8 I8 U16 I16 U32 I32 U64 I64     bool, u8 … i64        F4       f4e2m1fn, two a byte
  *   F16 BF16 F32 F64                       f16, bf16, f32, f64   C64      f32 with one more axis of two
  *   F8_E4M3 F8_E5M2 F8_E8M0                f8e4m3fn, f8e5m2, f8e8m0fnu
+ *   F6_E2M3 F6_E3M2                        f6e2m3fn, f6e3m2fn, four in three bytes
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import * as formats from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
+import { storageBytes, toElements } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
+import { denseBits, packDense } from "../formats/packed.ts";
 import { JsonSyntaxError, parseJsonHeader } from "./json-header.ts";
 import type { JsonValue } from "./json-header.ts";
 import { openRanges, reportedHere, subrange } from "./source.ts";
@@ -55,6 +58,8 @@ const readTypes: { readonly [name: string]: DTypeName } = {
   F8_E4M3: "f8e4m3fn",
   F8_E5M2: "f8e5m2",
   F8_E8M0: "f8e8m0fnu",
+  F6_E2M3: "f6e2m3fn",
+  F6_E3M2: "f6e3m2fn",
   F4: "f4e2m1fn",
   C64: "f32",
 };
@@ -190,7 +195,7 @@ function parsePlace(name: string, value: JsonValue): Place {
       found: dtype.value,
     });
   const whole = dtype.value === "C64" ? [...extents, 2] : extents;
-  const bytes = (elementCount(whole) * formats.dtypes[format].bits) / 8;
+  const bytes = (elementCount(whole) * denseBits(formats.dtypes[format])) / 8;
   if (!Number.isSafeInteger(bytes))
     throw damaged(`${name} takes no whole number of bytes`, `[${whole.join(", ")}]`);
   if (end - start !== bytes)
@@ -264,12 +269,14 @@ export function writeSafetensors(
 ): Uint8Array {
   const ordered = Object.entries(arrays).sort(
     ([left, { dtype: first }], [right, { dtype: second }]) =>
-      second.bits - first.bits || (left < right ? -1 : 1),
+      denseBits(second) - denseBits(first) || (left < right ? -1 : 1),
   );
   const header: Record<string, unknown> = {};
   if (Object.keys(metadata).length > 0) header[metadataKey] = metadata;
   let end = 0;
-  for (const [name, { dtype, shape, data }] of ordered) {
+  const stored: Uint8Array[] = [];
+  for (const [name, array] of ordered) {
+    const { dtype, shape } = array;
     if (name === metadataKey)
       throw unwritable(`${metadataKey} is no name for an array`, "another name", metadataKey);
     const written = writtenTypes.get(dtype.name);
@@ -279,14 +286,17 @@ export function writeSafetensors(
         "a format that safetensors files have",
         dtype.name,
       );
-    if ((elementCount(shape) * dtype.bits) % 8 !== 0)
+    if ((elementCount(shape) * denseBits(dtype)) % 8 !== 0)
       throw unwritable(
         `${name} ends within a byte, as no array of a safetensors file may`,
-        `an even number of elements of ${dtype.name}`,
+        `a multiple of ${denseBits(dtype) === 6 ? 4 : 2} elements of ${dtype.name}`,
         `[${shape.join(", ")}]`,
       );
-    header[name] = { dtype: written, shape, data_offsets: [end, end + data.byteLength] };
-    end += data.byteLength;
+    const bytes =
+      denseBits(dtype) === 6 ? packDense(dtype, toElements(array)) : storageBytes(array.data);
+    header[name] = { dtype: written, shape, data_offsets: [end, end + bytes.length] };
+    end += bytes.length;
+    stored.push(bytes);
   }
   const text = new TextEncoder().encode(JSON.stringify(header));
   const start = lengthBytes + Math.ceil(text.length / 8) * 8;
@@ -294,9 +304,9 @@ export function writeSafetensors(
   new DataView(bytes.buffer).setBigUint64(0, BigInt(start - lengthBytes), true);
   bytes.set(text, lengthBytes);
   let at = start;
-  for (const [, { data }] of ordered) {
-    bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
-    at += data.byteLength;
+  for (const each of stored) {
+    bytes.set(each, at);
+    at += each.length;
   }
   return bytes;
 }

@@ -8,7 +8,9 @@
  *   |------------------|---------------|-------------------------------|
  *   | 1 to 8           | as in memory  | bytes of each unit reversed   |
  *   | 1, of 4 bits     | low half of each byte (ml_dtypes)             |
+ *   | 1, of 6 bits     | low bits of each byte (ml_dtypes)             |
  *   | 1/2, of 4 bits   | two a byte, the first in the low half         |
+ *   | 3/4, of 6 bits   | one behind the other, from the lowest bit     |
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { allocateElements } from "../formats/dtype.ts";
@@ -16,14 +18,14 @@ import type { DType, Elements } from "../formats/dtype.ts";
 import { fromElements, toElements } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { unpackElements } from "../formats/packed.ts";
+import { denseBits, denseBytes, unpackDense } from "../formats/packed.ts";
 import type { ByteRanges } from "./source.ts";
 import { reportedHere } from "./source.ts";
 
 /** How elements lie in the file. */
 export interface ElementLayout {
   readonly dtype: DType;
-  /** Whether 4-bit elements share bytes. */
+  /** Whether elements of 4 and 6 bits share bytes. */
   readonly packed: boolean;
   readonly order: "little" | "big";
 }
@@ -42,7 +44,7 @@ export interface StoredArray {
 
 /** Bytes that `count` elements take in the file. */
 export function storedBytes({ dtype, packed }: ElementLayout, count: number): number {
-  return packed ? Math.ceil((count * dtype.bits) / 8) : count * Math.max(1, dtype.bits / 8);
+  return packed ? denseBytes(dtype, count) : count * Math.max(1, dtype.bits / 8);
 }
 
 interface Placement {
@@ -72,7 +74,7 @@ export function storedArray(placement: Placement): StoredArray {
     const row = elementCount(rest);
     const part = [end - start, ...rest];
     // Rows of Fortran order lie scattered, and packed rows may begin within a byte.
-    if (fortran || (layout.packed && (start * row) % 2 !== 0))
+    if (fortran || (layout.packed && (start * row * denseBits(layout.dtype)) % 8 !== 0))
       return cutRows(await read(0, count, shape), start * row, part);
     return read(start * row, end * row, part);
   };
@@ -124,12 +126,13 @@ function decodeElements(
   bytes: Uint8Array,
   count: number,
 ): Elements {
-  if (packed) return unpackElements(dtype, bytes, count);
+  if (packed) return unpackDense(dtype, bytes, count);
   const elements = allocateElements(dtype, count);
   const memory = new Uint8Array(elements.buffer);
   memory.set(bytes);
   if (order === "big") reverseUnits(memory, elements.BYTES_PER_ELEMENT);
   if (dtype.bits === 4) keepLowHalves(dtype, memory);
+  if (denseBits(dtype) === 6) memory.forEach((byte, i) => (memory[i] = byte & 63));
   return elements;
 }
 

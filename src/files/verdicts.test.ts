@@ -94,7 +94,7 @@ function firstBytes(array: HostArray, type: string): string {
 }
 
 /** Types without a format here. */
-const isForeign = (dtype: string): boolean => /^(F6_|I4$|F8_.*FNUZ)/.test(dtype);
+const isForeign = (dtype: string): boolean => /^(I4$|F8_.*FNUZ)/.test(dtype);
 
 test("safetensors files, as their own library reads them", async () => {
   const wrong: unknown[] = [];

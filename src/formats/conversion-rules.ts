@@ -112,6 +112,8 @@ const floatChoices: { readonly [N in FloatName]: ConversionChoices } = {
   f8e4m3fn: { roundings: ["nearest"], overflows: ["saturate", "nan"] },
   f8e5m2: { roundings: ["nearest"], overflows: ["saturate", "nan"] },
   f8e8m0fnu: { roundings: directed, overflows: ["nan"] },
+  f6e2m3fn: { roundings: ["nearest"], overflows: ["saturate"] },
+  f6e3m2fn: { roundings: ["nearest"], overflows: ["saturate"] },
   f4e2m1fn: { roundings: ["nearest"], overflows: ["saturate"] },
 };
 

@@ -235,5 +235,5 @@ describe("elements", () => {
 });
 
 test("the names of all formats are listed", () => {
-  expect(dtypeNames).toHaveLength(20);
+  expect(dtypeNames).toHaveLength(22);
 });

@@ -1,7 +1,7 @@
 /**
  * Conversion between any two formats, whole elements at a time, by the rules of `conversion-rules.ts`.
  *
- * Twenty formats make four hundred pairs. Each pair goes through a small buffer of f64 numbers, so
+ * Formats make hundreds of pairs. Each pair goes through a small buffer of f64 numbers, so
  * that a format needs one reader and one writer:
  *
  *   source elements --read--> 1024 numbers --write--> target elements

@@ -11,13 +11,14 @@
  * | f32, tf32                      | 32   | Float32Array                   |
  * | f16, bf16                      | 16   | Uint16Array, bit patterns      |
  * | f8e4m3fn, f8e5m2, f8e8m0fnu    | 8    | Uint8Array, bit patterns       |
+ * | f6e2m3fn, f6e3m2fn             | 8    | Uint8Array, bit patterns 0..63 |
  * | f4e2m1fn                       | 4    | Uint8Array, bit patterns 0..15 |
  * | i4, i8 / i16 / i32             | …    | Int8Array / Int16Array / Int32Array |
  * | u4, u8, bool / u16 / u32       | …    | Uint8Array / Uint16Array / Uint32Array |
  * | i64 / u64                      | 64   | BigInt64Array / BigUint64Array |
  *
  * Memory differs from elements only for the 4-bit formats, which pack two elements a byte, the first in
- * the low half.
+ * the low half. The 6-bit formats take a byte each, whose two upper bits are not looked at; files hold them densely.
  */
 import { madeBy, thisCopy } from "../support/duplicate-library.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -31,6 +32,8 @@ export type FloatName =
   | "f8e4m3fn"
   | "f8e5m2"
   | "f8e8m0fnu"
+  | "f6e2m3fn"
+  | "f6e3m2fn"
   | "f4e2m1fn";
 export type SignedName = "i4" | "i8" | "i16" | "i32" | "i64";
 export type UnsignedName = "u4" | "u8" | "u16" | "u32" | "u64";
@@ -44,7 +47,7 @@ export type DTypeKind = "float" | "signed" | "unsigned" | "bool";
 export interface DType<N extends DTypeName = DTypeName> {
   /** Its name, such as `"bf16"`. */
   readonly name: N;
-  /** Bits of an element in packed memory (bool takes a byte, tf32 takes four). */
+  /** Bits of an element in packed memory (bool takes a byte, as do the 6-bit floats; tf32 takes four). */
   readonly bits: 4 | 8 | 16 | 32 | 64;
   /** Whether its numbers are floats, integers with or without sign, or truth values. */
   readonly kind: DTypeKind;
@@ -59,6 +62,8 @@ interface ElementArrays {
   f8e4m3fn: Uint8Array;
   f8e5m2: Uint8Array;
   f8e8m0fnu: Uint8Array;
+  f6e2m3fn: Uint8Array;
+  f6e3m2fn: Uint8Array;
   f4e2m1fn: Uint8Array;
   i4: Int8Array;
   i8: Int8Array;
@@ -103,6 +108,10 @@ export const f8e4m3fn = define("f8e4m3fn", 8, "float");
 export const f8e5m2 = define("f8e5m2", 8, "float");
 /** 8-bit powers of two without sign, as scales of blocks are stored. */
 export const f8e8m0fnu = define("f8e8m0fnu", 8, "float");
+/** 6-bit floats with 2 bits of exponent and 3 of mantissa, up to 7.5: one to a byte. */
+export const f6e2m3fn = define("f6e2m3fn", 8, "float");
+/** 6-bit floats with 3 bits of exponent and 2 of mantissa, up to 28: one to a byte. */
+export const f6e3m2fn = define("f6e3m2fn", 8, "float");
 /** 4-bit floats, up to 6: two to a byte. */
 export const f4e2m1fn = define("f4e2m1fn", 4, "float");
 /** 4-bit signed integers: two to a byte. */
@@ -138,6 +147,8 @@ export const dtypes: { readonly [N in DTypeName]: DType<N> } = Object.freeze({
   f8e4m3fn,
   f8e5m2,
   f8e8m0fnu,
+  f6e2m3fn,
+  f6e3m2fn,
   f4e2m1fn,
   i4,
   i8,
@@ -182,6 +193,8 @@ export const elementConstructors: { readonly [N in DTypeName]: ElementConstructo
   f8e4m3fn: Uint8Array,
   f8e5m2: Uint8Array,
   f8e8m0fnu: Uint8Array,
+  f6e2m3fn: Uint8Array,
+  f6e3m2fn: Uint8Array,
   f4e2m1fn: Uint8Array,
   i4: Int8Array,
   i8: Int8Array,

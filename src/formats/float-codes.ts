@@ -13,6 +13,8 @@ const codes: { readonly [N in CodedFloatName]: number } = {
   f8e4m3fn: 2 ** 8,
   f8e5m2: 2 ** 8,
   f8e8m0fnu: 2 ** 8,
+  f6e2m3fn: 2 ** 6,
+  f6e3m2fn: 2 ** 6,
   f4e2m1fn: 2 ** 4,
 };
 

@@ -143,6 +143,28 @@ export const floatFormats: { readonly [N in FloatName]: FloatFormat } = Object.f
     ties: "up",
     overflow: "nan",
   },
+  f6e2m3fn: {
+    ...ieee,
+    exponentBits: 2,
+    mantissaBits: 3,
+    bias: 1,
+    hasInfinity: false,
+    maxFinite: 7.5,
+    minPositive: 0.125,
+    nan: undefined,
+    overflow: "saturate",
+  },
+  f6e3m2fn: {
+    ...ieee,
+    exponentBits: 3,
+    mantissaBits: 2,
+    bias: 3,
+    hasInfinity: false,
+    maxFinite: 28,
+    minPositive: 2 ** -4,
+    nan: undefined,
+    overflow: "saturate",
+  },
   f4e2m1fn: {
     ...ieee,
     exponentBits: 2,
@@ -199,7 +221,7 @@ function planRounding(name: RoundedName): CodeRounding {
     subnormalScale: 2 ** (bias - 1 + mantissaBits),
     maxCode,
     overflowCode: overflow === "infinity" ? infinity : maxCode,
-    // F4E2M1FN has no NaN and takes -0 instead. A tf32 code here is without its 13 low zeros.
+    // Floats of 4 and 6 bits have no NaN and take -0 instead. A tf32 code here is without its 13 low zeros.
     nanCode: name === "tf32" ? 0x3fe00 : (nan ?? sign),
     sign,
     overflowIsChosen: overflow === "chosen",
@@ -212,6 +234,8 @@ const codeRoundings: { readonly [N in RoundedName]: CodeRounding } = {
   bf16: planRounding("bf16"),
   f8e4m3fn: planRounding("f8e4m3fn"),
   f8e5m2: planRounding("f8e5m2"),
+  f6e2m3fn: planRounding("f6e2m3fn"),
+  f6e3m2fn: planRounding("f6e3m2fn"),
   f4e2m1fn: planRounding("f4e2m1fn"),
 };
 
@@ -303,6 +327,8 @@ const decodeTables: { [N in TableFloatName]: Float32Array | undefined } = {
   f8e4m3fn: undefined,
   f8e5m2: undefined,
   f8e8m0fnu: undefined,
+  f6e2m3fn: undefined,
+  f6e3m2fn: undefined,
   f4e2m1fn: undefined,
 };
 
@@ -313,7 +339,9 @@ export function decodeTable(name: TableFloatName): Float32Array {
 
 function buildDecodeTable(name: TableFloatName): Float32Array {
   const { signed, exponentBits, mantissaBits } = floatFormats[name];
-  const codes = 1 << (exponentBits + mantissaBits + (signed ? 1 : 0));
+  const bits = exponentBits + mantissaBits + (signed ? 1 : 0);
+  // Elements of 6 bits are bytes, whose upper two bits are not looked at.
+  const codes = 1 << (bits === 6 ? 8 : bits);
   const table = new Float32Array(codes);
   for (let code = 0; code < codes; code += 1) table[code] = decodeCode(name, code);
   decodeTables[name] = table;
@@ -326,7 +354,7 @@ function decodeCode(name: TableFloatName, code: number): number {
   const maxExponent = (1 << exponentBits) - 1;
   const exponent = (code >>> mantissaBits) & maxExponent;
   const mantissa = code & ((1 << mantissaBits) - 1);
-  const sign = signed && code >>> (exponentBits + mantissaBits) !== 0 ? -1 : 1;
+  const sign = signed && ((code >>> (exponentBits + mantissaBits)) & 1) !== 0 ? -1 : 1;
   if (hasInfinity && exponent === maxExponent) return mantissa === 0 ? sign * Infinity : NaN;
   const nanMantissa = nan === undefined ? undefined : nan & ((1 << mantissaBits) - 1);
   if (exponent === maxExponent && mantissa === nanMantissa) return NaN;

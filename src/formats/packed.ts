@@ -4,7 +4,8 @@
  *   f16 elements  3c00 4000           bytes  00 3c 00 40
  *   u4 elements   1 2 3               bytes  21 03        two a byte, the first in the low half
  *
- * Only the 4-bit formats differ from the elements' own memory, hosts of JavaScript being little-endian.
+ * Only the 4-bit formats differ from the elements' own memory, hosts of JavaScript being little-endian. Dense storage, which files have, is the same
+ * but for the 6-bit formats, whose elements then follow each other without gaps, the first in the lowest bits: four take three bytes.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { allocateElements, packedBytes, u8 } from "./dtype.ts";
@@ -43,6 +44,44 @@ export function unpackElements<N extends DTypeName>(
   if (dtype.bits === 4) unpackNibbles(dtype, bytes, elements as Elements<"u4" | "i4">);
   else new Uint8Array(elements.buffer).set(bytes.subarray(0, length));
   return elements;
+}
+
+/** The bits of an element in dense storage. */
+export function denseBits({ name, bits }: DType): number {
+  return name === "f6e2m3fn" || name === "f6e3m2fn" ? 6 : bits;
+}
+
+/** Bytes that `count` elements take in dense storage. */
+export function denseBytes(dtype: DType, count: number): number {
+  return Math.ceil((count * denseBits(dtype)) / 8);
+}
+
+/** The bytes of `elements` in dense storage; bits behind the last one are zero. */
+export function packDense<N extends DTypeName>(dtype: DType<N>, elements: Elements<N>): Uint8Array {
+  if (denseBits(dtype) !== 6) return packElements(dtype, elements);
+  const bytes = new Uint8Array(denseBytes(dtype, elements.length));
+  packElements(dtype, elements).forEach((code, i) => {
+    const [byte, bit] = [(6 * i) >> 3, (6 * i) & 7];
+    const placed = (code & 63) << bit;
+    bytes[byte] = (bytes[byte] ?? 0) | placed;
+    if (bit > 2) bytes[byte + 1] = placed >> 8;
+  });
+  return bytes;
+}
+
+/** The first `count` elements of dense storage. */
+export function unpackDense<N extends DTypeName>(
+  dtype: DType<N>,
+  bytes: Uint8Array,
+  count: number,
+): Elements<N> {
+  if (denseBits(dtype) !== 6) return unpackElements(dtype, bytes, count);
+  const codes = Uint8Array.from({ length: count }, (_, i) => {
+    const [byte, bit] = [(6 * i) >> 3, (6 * i) & 7];
+    const pair = (bytes[byte] ?? 0) | ((bytes[byte + 1] ?? 0) << 8);
+    return (pair >> bit) & 63;
+  });
+  return unpackElements(dtype, codes, count);
 }
 
 function packNibbles(elements: Uint8Array | Int8Array): Uint8Array {

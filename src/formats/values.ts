@@ -24,6 +24,8 @@ const hasCodes: { readonly [N in TableFloatName]: true } = {
   f8e4m3fn: true,
   f8e5m2: true,
   f8e8m0fnu: true,
+  f6e2m3fn: true,
+  f6e3m2fn: true,
   f4e2m1fn: true,
 };
 

@@ -73,6 +73,8 @@ const storageBits: { readonly [N in DTypeName]?: DType } = {
   f8e4m3fn: u8,
   f8e5m2: u8,
   f8e8m0fnu: u8,
+  f6e2m3fn: u8,
+  f6e3m2fn: u8,
   f4e2m1fn: u4,
 };
 

@@ -104,10 +104,12 @@ const codeBases: { readonly [N in TableFloatName]: number } = {
   f8e4m3fn: 0x20000,
   f8e5m2: 0x20100,
   f8e8m0fnu: 0x20200,
-  f4e2m1fn: 0x20300,
+  f6e2m3fn: 0x20300,
+  f6e3m2fn: 0x20400,
+  f4e2m1fn: 0x20500,
 };
 /** The numbers of all codes, filled in when a format is first used. */
-const codeValues = new Float32Array(0x20310);
+const codeValues = new Float32Array(0x20510);
 const filledFormats = new Set<TableFloatName>();
 
 function codeBase(name: TableFloatName): number {

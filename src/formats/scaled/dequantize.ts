@@ -38,9 +38,8 @@ export function dequantizeElements<E extends ScaledElementName, S extends ScaleN
   convertInto(format.scale, f64, given.scales, scales, 0);
   const indices = scaleIndices(format, shape, axis);
   const places = scalePlaces(format, shape, axis, layout);
-  for (let index = 0; index < numbers.length; index += 1) {
-    const place = places[indices[index] as number] as number;
-    numbers[index] = (numbers[index] as number) * (scales[place] as number) * globalScale;
-  }
-  return numbers;
+  return numbers.map((number, index) => {
+    const scale = scales[places[indices[index] ?? 0] ?? 0] ?? NaN;
+    return number * scale * globalScale;
+  });
 }

@@ -7,6 +7,8 @@
  * |-----------------|----------|----------|-----------|--------|
  * | mxfp8e4m3       | f8e4m3fn | 32       | f8e8m0fnu |        |
  * | mxfp8e5m2       | f8e5m2   | 32       | f8e8m0fnu |        |
+ * | mxfp6e2m3       | f6e2m3fn | 32       | f8e8m0fnu |        |
+ * | mxfp6e3m2       | f6e3m2fn | 32       | f8e8m0fnu |        |
  * | mxfp4           | f4e2m1fn | 32       | f8e8m0fnu |        |
  * | nvfp4           | f4e2m1fn | 16       | f8e4m3fn  | f32    |
  * | fp8Block1x128   | f8e4m3fn | 1 × 128  | f32       |        |
@@ -20,13 +22,15 @@ import type { DType } from "../dtype.ts";
 export type ScaledFormatName =
   | "mxfp8e4m3"
   | "mxfp8e5m2"
+  | "mxfp6e2m3"
+  | "mxfp6e3m2"
   | "mxfp4"
   | "nvfp4"
   | "fp8Block1x128"
   | "fp8Block128x128";
 
 /** A format of elements. */
-export type ScaledElementName = "f8e4m3fn" | "f8e5m2" | "f4e2m1fn";
+export type ScaledElementName = "f8e4m3fn" | "f8e5m2" | "f6e2m3fn" | "f6e3m2fn" | "f4e2m1fn";
 /** A format of scales. */
 export type ScaleName = "f8e8m0fnu" | "f8e4m3fn" | "f32";
 
@@ -73,6 +77,24 @@ export const mxfp8e5m2 = define({
   hasGlobalScale: false,
   largest: 57344,
 });
+/** Blocks of 32 in f6e2m3fn, with powers of two as scales (OCP MX). */
+export const mxfp6e2m3 = define({
+  name: "mxfp6e2m3",
+  element: formats.f6e2m3fn,
+  scale: formats.f8e8m0fnu,
+  block: [1, 32],
+  hasGlobalScale: false,
+  largest: 7.5,
+});
+/** Blocks of 32 in f6e3m2fn, with powers of two as scales (OCP MX). */
+export const mxfp6e3m2 = define({
+  name: "mxfp6e3m2",
+  element: formats.f6e3m2fn,
+  scale: formats.f8e8m0fnu,
+  block: [1, 32],
+  hasGlobalScale: false,
+  largest: 28,
+});
 /** Blocks of 32 in f4e2m1fn, with powers of two as scales (OCP MX). */
 export const mxfp4 = define({
   name: "mxfp4",
@@ -114,6 +136,8 @@ export const fp8Block128x128 = define({
 export const scaledFormats: { readonly [N in ScaledFormatName]: ScaledFormat<N> } = Object.freeze({
   mxfp8e4m3,
   mxfp8e5m2,
+  mxfp6e2m3,
+  mxfp6e3m2,
   mxfp4,
   nvfp4,
   fp8Block1x128,

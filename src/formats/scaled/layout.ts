@@ -111,10 +111,9 @@ export function scaleIndices(
     const block = extents[each] ?? 1;
     const stride = strides[each] ?? 1;
     const next = new Int32Array(indices.length * extent);
-    for (let outer = 0; outer < indices.length; outer += 1)
+    for (const [outer, start] of indices.entries())
       for (let index = 0; index < extent; index += 1)
-        next[outer * extent + index] =
-          (indices[outer] as number) + Math.floor(index / block) * stride;
+        next[outer * extent + index] = start + Math.floor(index / block) * stride;
     indices = next;
   }
   return indices;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { decodeFloat, floatFormats } from "../floats.ts";
+import { denseBits } from "../packed.ts";
 import { dequantizeElements } from "./dequantize.ts";
 import { blockExtents, mxfp4, mxfp8e4m3, nvfp4, scaledFormats } from "./formats.ts";
 import type { ScaledFormat } from "./formats.ts";
@@ -15,7 +16,7 @@ describe.each(all)("$name", (format) => {
 
   test("every pair of scale and element is their exact product", () => {
     const { element, scale } = format;
-    const codes = 1 << element.bits;
+    const codes = 1 << denseBits(element);
     const f32Scales = [0, 1, 2 ** -149, 2 ** -126, 0.1, -3.7, 2 ** 120, Infinity, NaN];
     const scales = scale.name === "f32" ? f32Scales : [...Array(256).keys()];
     for (const [each, code] of scales.entries()) {

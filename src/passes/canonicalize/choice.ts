@@ -106,7 +106,9 @@ const widerFloats: { readonly [N in FloatName]?: readonly DTypeName[] } = {
   bf16: ["tf32", "f32", "f64"],
   f8e4m3fn: ["f16", "bf16", "tf32", "f32", "f64"],
   f8e5m2: ["f16", "bf16", "tf32", "f32", "f64"],
-  f4e2m1fn: ["f8e4m3fn", "f8e5m2", "f16", "bf16", "tf32", "f32", "f64"],
+  f6e2m3fn: ["f8e4m3fn", "f16", "bf16", "tf32", "f32", "f64"],
+  f6e3m2fn: ["f8e4m3fn", "f8e5m2", "f16", "bf16", "tf32", "f32", "f64"],
+  f4e2m1fn: ["f6e2m3fn", "f6e3m2fn", "f8e4m3fn", "f8e5m2", "f16", "bf16", "tf32", "f32", "f64"],
 };
 
 /** Whether `to` holds every value of `from`, and is converted on by the same row of the table. */

@@ -74,7 +74,7 @@ export function copyStep(draft: Draft, sources: readonly Source[]): void {
   const shape = sizesOf(window);
   if (!isCopied(draft, shape)) return;
   const dtype = source.dtype === f32 && draft.chance(0.3) ? dtypes.tf32 : source.dtype;
-  const hasNan = dtype.kind === "float" && dtype.name !== "f4e2m1fn";
+  const hasNan = dtype.kind === "float" && !/^f[46]e/.test(dtype.name);
   const fill = hasNan && draft.chance(0.3) ? "nan" : "zero";
   const buffers = draft.random.pick([1, 1, 2, 3]);
   const into = draft.random.below(buffers);

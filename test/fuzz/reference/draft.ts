@@ -227,7 +227,7 @@ export class Draft {
         typeof item !== "number" ||
         Number.isFinite(item) ||
         floatLimits[dtype.name as "f32"].hasInfinity ||
-        (Number.isNaN(item) && dtype.name !== "f4e2m1fn");
+        (Number.isNaN(item) && !/^f[46]e/.test(dtype.name));
       if (isWritten) return item;
     }
   }

@@ -34,6 +34,8 @@ export const floatLimits: { readonly [N in FloatName]: FloatLimits } = {
   f8e4m3fn: { bits: 4, lastPlace: -9, most: 448, hasInfinity: false },
   f8e5m2: { bits: 3, lastPlace: -16, most: 57_344, hasInfinity: true },
   f8e8m0fnu: { bits: 1, lastPlace: -127, most: 2 ** 127, hasInfinity: false },
+  f6e2m3fn: { bits: 4, lastPlace: -3, most: 7.5, hasInfinity: false },
+  f6e3m2fn: { bits: 3, lastPlace: -4, most: 28, hasInfinity: false },
   f4e2m1fn: { bits: 2, lastPlace: -1, most: 6, hasInfinity: false },
 };
 
@@ -112,7 +114,7 @@ function toFloat(
   const { most, hasInfinity } = floatLimits[name];
   const special = typeof exact === "number" ? exact : undefined;
   if (overflow === "unit") return toUnit(name, exact, rounding);
-  if (Number.isNaN(special)) return name === "f4e2m1fn" ? -0 : NaN;
+  if (Number.isNaN(special)) return /^f[46]e/.test(name) ? -0 : NaN;
   if (name === "f8e8m0fnu") return toPower(exact, rounding);
   const saturates = overflow === "saturate" || (overflow === undefined && !keepsInfinity(name));
   const bound = saturates ? most : overflow === "nan" || !hasInfinity ? NaN : Infinity;

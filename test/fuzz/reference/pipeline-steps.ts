@@ -44,7 +44,7 @@ export function drawInput(draft: Draft, sources: readonly Source[], at: number):
   const { dtype } = source;
   const moving = drawMoving(draft, dtype, source.shape);
   if (moving === undefined) return undefined;
-  const hasNan = dtype.kind === "float" && dtype.name !== "f4e2m1fn";
+  const hasNan = dtype.kind === "float" && !/^f[46]e/.test(dtype.name);
   const fill = hasNan && draft.chance(0.3) ? "nan" : "zero";
   const depth = draft.chance(0.3) ? { depth: 2 + draft.random.below(3) } : {};
   const evict = draft.chance(0.1) ? { evict: draft.random.pick(["first", "last"]) } : {};

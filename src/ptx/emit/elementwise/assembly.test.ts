@@ -14,8 +14,8 @@ const cases = allElementwise().flatMap((computes) => [
 
 test("every function of every format and every conversion is probed", () => {
   const casts = cases.filter(({ computes }) => computes.kind === "cast");
-  // 20 formats to 19 others, two of them in two ways, each on elements and words.
-  expect(casts).toHaveLength(2 * (20 * 19 + 2 * 19));
+  // 22 formats to 21 others, two of them in two ways, each on elements and words.
+  expect(casts).toHaveLength(2 * (22 * 21 + 2 * 21));
 });
 
 describe.skipIf(!hasPtxas)("the assembler (skipped where there is no ptxas)", () => {

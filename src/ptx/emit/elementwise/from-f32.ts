@@ -160,7 +160,7 @@ function roundedBits(code: Code, bits: Register, shift: number): Register {
   return code.make("b32", "add.u32", bits, half);
 }
 
-type SequenceName = "f8e4m3fn" | "f8e5m2" | "f4e2m1fn";
+type SequenceName = "f8e4m3fn" | "f8e5m2" | "f6e2m3fn" | "f6e3m2fn" | "f4e2m1fn";
 
 /** The code, as a lone element. */
 function roundToCode(
@@ -189,7 +189,7 @@ function roundToCode(
   const sign = code.make("b32", "and.b32", shifted, integer(2 ** signPlace));
   const signed = code.make("b32", "or.b32", beyond, sign);
   const isNan = code.make("pred", "setp.nan.f32", value, value);
-  // F4E2M1FN has no NaN and takes -0 instead.
+  // Floats of 4 and 6 bits have no NaN and take -0 instead.
   return code.make("b32", "selp.b32", integer(nan ?? 2 ** signPlace), signed, isNan);
 }
 
@@ -262,7 +262,8 @@ export function elementFromF32(
   const { code } = emission;
   const { overflow, rounding = "nearest" } = choices;
   const bounded = unitF32(code, value, choices);
-  switch (dtype.name as Exclude<FloatName, "f64">) {
+  const name = dtype.name as Exclude<FloatName, "f64">;
+  switch (name) {
     case "f32":
       return bounded;
     case "tf32":
@@ -272,9 +273,11 @@ export function elementFromF32(
       return halfElement(emission, dtype, bounded, choices);
     case "f8e4m3fn":
     case "f8e5m2":
-      return fp8Element(emission, dtype.name as Fp8Name, value, overflow);
+      return fp8Element(emission, name, value, overflow);
+    case "f6e2m3fn":
+    case "f6e3m2fn":
     case "f4e2m1fn":
-      return roundToCode(code, "f4e2m1fn", value, overflow);
+      return roundToCode(code, name, value, overflow);
     case "f8e8m0fnu":
       return roundToScale(code, value, rounding === "away" ? "nearest" : rounding);
   }

@@ -80,15 +80,15 @@ function fp8ToF32(dtype: DType<"f8e4m3fn" | "f8e5m2">): WordReader {
   };
 }
 
-/** Codes without infinities, of four and eight bits. */
+/** Codes without infinities, of four, six and eight bits. */
 function codesToF32(dtype: DType<FloatName>): WordReader {
   return ({ code }, word, used) =>
     unpackWord(code, dtype, word, used).map((element) => codeToF32(code, dtype, element));
 }
 
 function codeToF32(code: Code, dtype: DType<FloatName>, element: Register): Register {
-  const { mantissaBits, bias, nan } = floatFormats[dtype.name];
-  const signPlace = dtype.bits - 1;
+  const { exponentBits, mantissaBits, bias, nan } = floatFormats[dtype.name];
+  const signPlace = exponentBits + mantissaBits;
   const magnitude = code.make("b32", "and.b32", element, integer(2 ** signPlace - 1));
   const placed = code.make("b32", "shl.b32", magnitude, integer(23 - mantissaBits));
   const shifted = code.make("b32", "shl.b32", element, integer(31 - signPlace));
@@ -169,8 +169,10 @@ function wordReader(dtype: DType): WordReader {
       return fp8ToF32(dtype as DType<"f8e4m3fn" | "f8e5m2">);
     case "f8e8m0fnu":
       return scalesToF32(dtype);
+    case "f6e2m3fn":
+    case "f6e3m2fn":
     case "f4e2m1fn":
-      return codesToF32(dtype as DType<"f4e2m1fn">);
+      return codesToF32(dtype as DType<FloatName>);
   }
 }
 
