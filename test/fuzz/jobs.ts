@@ -85,3 +85,43 @@ function servedBy<Tally extends object>(
     });
   });
 }
+
+export interface SeedRun<Tally extends object> extends BatchLimits {
+  readonly seed: number;
+  readonly count: number;
+  /** Processes at a time; with one, this process does it. */
+  readonly jobs: number;
+  /** Seeds that a process tries at a time. */
+  readonly batchSize: number;
+  /** Starts a process that serves batches. */
+  readonly command: readonly string[];
+  readonly run: (seeds: Iterable<number>) => Promise<Tally>;
+  readonly onTally: (tally: Tally) => void;
+}
+
+/** Tries seeds from a first one on. An interrupt ends it after the batches that have begun; gives the first seed that was not tried. */
+export async function runSeeds<Tally extends object>(settings: SeedRun<Tally>): Promise<number> {
+  const { seed, count, jobs, batchSize, command, run, onTally, milliseconds } = settings;
+  let next = seed;
+  let isStopped = false;
+  const stop = (): void => {
+    isStopped = true;
+    console.error("ends after the batches that have begun; again: at once");
+    process.once("SIGINT", () => process.exit(130));
+  };
+  process.once("SIGINT", stop);
+  const nextBatch = (): Batch | undefined => {
+    if (isStopped || next >= seed + count) return undefined;
+    const batch = { first: next, count: Math.min(batchSize, seed + count - next) };
+    next += batch.count;
+    return batch;
+  };
+  if (jobs > 1) await shareBatches(command, jobs, nextBatch, onTally, { milliseconds });
+  else
+    for (let batch = nextBatch(); batch !== undefined; batch = nextBatch()) {
+      onTally(await run(seedsOf(batch)));
+      await new Promise(setImmediate);
+    }
+  process.removeListener("SIGINT", stop);
+  return next;
+}

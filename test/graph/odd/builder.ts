@@ -19,6 +19,9 @@ export const typed = ({ element, shape }: Value): string => typeOf(element, shap
 export const list = (numbers: readonly number[]): string =>
   numbers.length === 0 ? "array<i64>" : `array<i64: ${numbers.join(", ")}>`;
 
+/** Values with more elements are not computed with any more: what follows would grow without bounds. */
+const mostElements = 4096;
+
 /** All places of a shape in row-major order. */
 export function places(shape: readonly number[]): readonly (readonly number[])[] {
   return Array.from({ length: size(shape) }, (_, flat) => placeOf(shape, flat));
@@ -46,6 +49,8 @@ export class Builder {
   readonly parameters: Value[] = [];
   readonly values: Value[] = [];
   readonly lines: string[] = [];
+  /** Functions that the program calls, beside its own. */
+  readonly functions: string[] = [];
   #next = 0;
 
   constructor(random: Random) {
@@ -137,7 +142,9 @@ export class Builder {
 
   /** Any value there is; a parameter of one of the element types where there is none. */
   any(elements: readonly string[], accept: (value: Value) => boolean = () => true): Value {
-    const fit = this.values.filter((each) => elements.includes(each.element) && accept(each));
+    const fit = this.values.filter(
+      (each) => elements.includes(each.element) && size(each.shape) <= mostElements && accept(each),
+    );
     if (fit.length > 0 && !this.chance(4)) return this.pick(fit);
     for (;;) {
       const shape = this.shape();
@@ -185,12 +192,15 @@ export class Builder {
 
   text(results: readonly Value[]): string {
     const types = results.map(typed).join(", ");
-    return [
+    const main = [
       `func.func @main(${this.parameters.map((each) => `${each.name}: ${typed(each)}`).join(", ")}) -> (${types}) {`,
       ...this.lines.map((line) => `  ${line}`),
       `  return ${results.map(({ name }) => name).join(", ")} : ${types}`,
       "}",
     ].join("\n");
+    return this.functions.length === 0
+      ? main
+      : `module {\n${[...this.functions, main].join("\n")}\n}`;
   }
 }
 
@@ -218,7 +228,8 @@ function denseText(element: string, shape: readonly number[], data: readonly Sca
   return new Set(texts).size === 1 ? (texts[0] as string) : nest(0, 0);
 }
 
-function scalarText(element: string, value: Scalar): string {
+/** An element as literals have it. */
+export function scalarText(element: string, value: Scalar): string {
   if (element === "i1") return value === 0n ? "false" : "true";
   if (typeof value === "bigint") return String(value);
   if (Number.isNaN(value) || !Number.isFinite(value)) return codeText(element, value);

@@ -1,9 +1,29 @@
 /** Ops that move elements, with attributes drawn at random. */
 import { at, list, places, size } from "./builder.ts";
+import type { Builder, Value } from "./builder.ts";
 import { isFloat, settled } from "./scalars.ts";
 import type { Scalar } from "./scalars.ts";
 import { everyElement, numbers } from "./shared.ts";
 import type { Draw } from "./shared.ts";
+
+export function broadcastTo(
+  b: Builder,
+  x: Value,
+  dims: readonly number[],
+  shape: readonly number[],
+): Value {
+  const data = places(shape).map((place) =>
+    at(
+      x,
+      x.shape.map((extent, i) => (extent === 1 ? 0 : (place[dims[i] as number] as number))),
+    ),
+  );
+  return b.op("broadcast_in_dim", [x], `broadcast_dimensions = ${list(dims)}`, {
+    element: x.element,
+    shape,
+    data,
+  });
+}
 
 export const broadcast: Draw = (b) => {
   const x = b.any(everyElement);
@@ -14,22 +34,10 @@ export const broadcast: Draw = (b) => {
     const extent = from < 0 ? 1 : (x.shape[from] as number);
     return extent === 1 ? b.between(1, 4) : extent;
   });
-  const data = places(shape).map((place) =>
-    at(
-      x,
-      x.shape.map((extent, i) => (extent === 1 ? 0 : (place[dims[i] as number] as number))),
-    ),
-  );
-  b.op("broadcast_in_dim", [x], `broadcast_dimensions = ${list(dims)}`, {
-    element: x.element,
-    shape,
-    data,
-  });
+  broadcastTo(b, x, dims, shape);
 };
 
-export const transpose: Draw = (b) => {
-  const x = b.any(everyElement);
-  const permutation = b.order(x.shape.length);
+export function transposed(b: Builder, x: Value, permutation: readonly number[]): Value {
   const shape = permutation.map((axis) => x.shape[axis] as number);
   const data = places(shape).map((place) =>
     at(
@@ -37,8 +45,21 @@ export const transpose: Draw = (b) => {
       x.shape.map((_, axis) => place[permutation.indexOf(axis)] as number),
     ),
   );
-  b.op("transpose", [x], `permutation = ${list(permutation)}`, { element: x.element, shape, data });
+  return b.op("transpose", [x], `permutation = ${list(permutation)}`, {
+    element: x.element,
+    shape,
+    data,
+  });
+}
+
+export const transpose: Draw = (b) => {
+  const x = b.any(everyElement);
+  transposed(b, x, b.order(x.shape.length));
 };
+
+export function reshapedTo(b: Builder, x: Value, shape: readonly number[]): Value {
+  return b.op("reshape", [x], "", { element: x.element, shape, data: x.data });
+}
 
 export const reshape: Draw = (b) => {
   const x = b.any(everyElement);
@@ -56,31 +77,27 @@ export const reshape: Draw = (b) => {
     }
   }
   const shape = total === 0 ? [b.between(0, 3), 0] : factors;
-  b.op("reshape", [x], "", { element: x.element, shape, data: x.data });
+  reshapedTo(b, x, shape);
 };
 
-export const reverse: Draw = (b) => {
-  const x = b.any(everyElement);
-  const dims = b.some(x.shape.length);
+export function reversed(b: Builder, x: Value, dims: readonly number[]): Value {
   const data = places(x.shape).map((place) =>
     at(
       x,
       place.map((p, axis) => (dims.includes(axis) ? (x.shape[axis] as number) - 1 - p : p)),
     ),
   );
-  b.op("reverse", [x], `dimensions = ${list(dims)}`, { ...x, data });
+  return b.op("reverse", [x], `dimensions = ${list(dims)}`, { ...x, data });
+}
+
+export const reverse: Draw = (b) => {
+  const x = b.any(everyElement);
+  reversed(b, x, b.some(x.shape.length));
 };
 
-export const concatenate: Draw = (b) => {
-  const x = b.any(everyElement, ({ shape }) => shape.length > 0);
-  const axis = b.below(x.shape.length);
-  const others = Array.from({ length: b.between(0, 2) }, () =>
-    b.value(
-      x.element,
-      b.chance(2) ? x.shape : x.shape.map((e, i) => (i === axis ? b.between(0, 4) : e)),
-    ),
-  );
-  const all = [x, ...others];
+export function concatenated(b: Builder, all: readonly Value[], axis: number): Value {
+  const [x] = all;
+  if (x === undefined) throw new Error("nothing to put together");
   const extent = all.reduce((sum, each) => sum + (each.shape[axis] as number), 0);
   const shape = x.shape.map((e, i) => (i === axis ? extent : e));
   const data = places(shape).map((place) => {
@@ -96,14 +113,32 @@ export const concatenate: Draw = (b) => {
     }
     throw new Error("beyond the operands");
   });
-  b.op("concatenate", all, `dimension = ${axis} : i64`, { element: x.element, shape, data });
+  return b.op("concatenate", all, `dimension = ${axis} : i64`, {
+    element: x.element,
+    shape,
+    data,
+  });
+}
+
+export const concatenate: Draw = (b) => {
+  const x = b.any(everyElement, ({ shape }) => shape.length > 0);
+  const axis = b.below(x.shape.length);
+  const others = Array.from({ length: b.between(0, 2) }, () =>
+    b.value(
+      x.element,
+      b.chance(2) ? x.shape : x.shape.map((e, i) => (i === axis ? b.between(0, 4) : e)),
+    ),
+  );
+  concatenated(b, [x, ...others], axis);
 };
 
-export const slice: Draw = (b) => {
-  const x = b.any(everyElement);
-  const starts = x.shape.map((extent) => b.between(0, extent));
-  const limits = x.shape.map((extent, i) => b.between(starts[i] as number, extent));
-  const strides = x.shape.map(() => b.between(1, 3));
+export function sliced(
+  b: Builder,
+  x: Value,
+  starts: readonly number[],
+  limits: readonly number[],
+  strides: readonly number[],
+): Value {
   const shape = starts.map((start, i) =>
     Math.ceil(((limits[i] as number) - start) / (strides[i] as number)),
   );
@@ -113,11 +148,24 @@ export const slice: Draw = (b) => {
       place.map((p, i) => (starts[i] as number) + p * (strides[i] as number)),
     ),
   );
-  b.op(
+  return b.op(
     "slice",
     [x],
     `start_indices = ${list(starts)}, limit_indices = ${list(limits)}, strides = ${list(strides)}`,
     { element: x.element, shape, data },
+  );
+}
+
+export const slice: Draw = (b) => {
+  const x = b.any(everyElement);
+  const starts = x.shape.map((extent) => b.between(0, extent));
+  const limits = x.shape.map((extent, i) => b.between(starts[i] as number, extent));
+  sliced(
+    b,
+    x,
+    starts,
+    limits,
+    x.shape.map(() => b.between(1, 3)),
   );
 };
 

@@ -1,22 +1,96 @@
 /** Products and convolutions of any axes, groups, strides, dilations and paddings. */
-import { at, list, places } from "./builder.ts";
-import type { Builder } from "./builder.ts";
+import { at, list, places, size } from "./builder.ts";
+import type { Builder, Value } from "./builder.ts";
+import { broadcastTo, concatenated, reshapedTo, reversed, sliced, transposed } from "./moving.ts";
 import { binaryOf, isFloat } from "./scalars.ts";
 import type { Scalar } from "./scalars.ts";
-import { summable, sumElements } from "./shared.ts";
+import { smallNumbers, summable, sumElements } from "./shared.ts";
 import type { Draw } from "./shared.ts";
 
+/**
+ * Small numbers of a shape that come to it by moving, as operands of products do in programs: transposed, cut out of more, put
+ * together, repeated, in another format before.
+ */
+function moved(b: Builder, element: string, shape: readonly number[], depth: number): Value {
+  const rank = shape.length;
+  if (depth === 0 || rank === 0 || size(shape) === 0) return smallNumbers(b, element, shape);
+  const inner = (own: readonly number[], format = element): Value =>
+    moved(b, format, own, depth - 1);
+  const axis = b.below(rank);
+  const ways: readonly (() => Value)[] = [
+    () => {
+      const permutation = b.order(rank);
+      return transposed(
+        b,
+        inner(permutation.map((_, i) => shape[permutation.indexOf(i)] ?? 1)),
+        permutation,
+      );
+    },
+    () => reshapedTo(b, inner([...shape.slice(0, axis), 1, ...shape.slice(axis)]), shape),
+    () => reshapedTo(b, inner([size(shape)]), shape),
+    () => {
+      const kept = shape.flatMap((_, each) => (each === axis ? [] : [each]));
+      return broadcastTo(b, inner(kept.map((each) => shape[each] ?? 1)), kept, shape);
+    },
+    () => {
+      const starts = shape.map(() => b.below(3));
+      const strides = shape.map(() => b.pick([1, 1, 2]));
+      const limits = shape.map(
+        (extent, i) => (starts[i] ?? 0) + (extent - 1) * (strides[i] ?? 1) + 1,
+      );
+      return sliced(b, inner(limits.map((limit) => limit + b.below(2))), starts, limits, strides);
+    },
+    () => {
+      const first = b.between(0, shape[axis] ?? 1);
+      const part = (extent: number): Value =>
+        inner(shape.map((each, i) => (i === axis ? extent : each)));
+      return concatenated(b, [part(first), part((shape[axis] ?? 1) - first)], axis);
+    },
+    () => reversed(b, inner(shape), [axis]),
+    () => {
+      const from = b.pick(["bf16", "f32", "f16"]);
+      const x = inner(shape, isFloat(element) ? from : element);
+      return x.element === element ? x : b.op("convert", [x], "", { element, shape, data: x.data });
+    },
+  ];
+  return b.pick(ways)();
+}
+
+/** What a product of an element may give besides its own: wider sums. */
+const widerResults: { readonly [element: string]: readonly string[] } = {
+  bf16: ["bf16", "f32", "f32"],
+  f16: ["f16", "f32", "f32"],
+  i8: ["i8", "i32", "i32"],
+  f32: ["f32", "f32", "f64"],
+};
+
+/** Extents of axes: few and small, or as large as kernels of matrices begin at. */
+function extents(b: Builder, isLarge: boolean, most: number): readonly number[] {
+  if (!isLarge) return b.shape(b.below(3));
+  const own = Array.from({ length: b.below(2) }, () => b.between(1, 3));
+  return [...own, b.between(1, most)];
+}
+
+const precisions = ["DEFAULT", "HIGH", "HIGHEST"] as const;
+
 export const dotGeneral: Draw = (b) => {
-  const element = b.pick([...sumElements, "i1"]);
-  const batch = b.shape(b.below(2));
-  const contracted = b.shape(b.below(3));
-  const left = b.shape(b.below(3));
-  const right = b.shape(b.below(3));
+  const isLarge = b.chance(2);
+  const element = b.pick(
+    isLarge ? ["f32", "f32", "bf16", "f16", "f64", "i8", "i32"] : [...sumElements, "i1"],
+  );
+  const result = isLarge ? b.pick(widerResults[element] ?? [element]) : element;
+  const batch = isLarge
+    ? b.shape(b.below(2)).map((extent) => Math.max(1, extent))
+    : b.shape(b.below(2));
+  // Sums of so many small numbers are exact in bf16, too.
+  const contracted = isLarge ? extents(b, true, 20) : b.shape(b.below(3));
+  const left = extents(b, isLarge, 40);
+  const right = extents(b, isLarge, 40);
   const arrange = (free: readonly number[]) => {
-    const extents = [...batch, ...contracted, ...free];
-    const order = b.order(extents.length);
+    const all = [...batch, ...contracted, ...free];
+    const order = b.order(all.length);
     return {
-      shape: order.map((i) => extents[i] as number),
+      shape: order.map((i) => all[i] as number),
       batching: batch.map((_, i) => order.indexOf(i)),
       contracting: contracted.map((_, i) => order.indexOf(batch.length + i)),
       free: free
@@ -25,15 +99,18 @@ export const dotGeneral: Draw = (b) => {
     };
   };
   const [l, r] = [arrange(left), arrange(right)];
-  const [x, y] = [summable(b, element, l.shape), summable(b, element, r.shape)];
+  const operand = (shape: readonly number[]): Value =>
+    isLarge ? moved(b, element, shape, b.below(3)) : summable(b, element, shape);
+  const [x, y] = [operand(l.shape), operand(r.shape)];
   const shape = [
     ...batch,
     ...l.free.map((axis) => l.shape[axis] as number),
     ...r.free.map((axis) => r.shape[axis] as number),
   ];
-  const { add, multiply } = binaryOf(element);
+  const { add, multiply } = binaryOf(result);
   if (add === undefined || multiply === undefined) return;
   const zero: Scalar = isFloat(element) ? 0 : 0n;
+  const terms = places(contracted);
   const data = places(shape).map((place) => {
     const lp = new Array<number>(l.shape.length).fill(0);
     const rp = new Array<number>(r.shape.length).fill(0);
@@ -43,20 +120,25 @@ export const dotGeneral: Draw = (b) => {
     });
     l.free.forEach((axis, i) => (lp[axis] = place[batch.length + i] as number));
     r.free.forEach((axis, i) => (rp[axis] = place[batch.length + l.free.length + i] as number));
-    return places(contracted).reduce<Scalar>((sum, k) => {
+    return terms.reduce<Scalar>((sum, k) => {
       k.forEach((p, i) => {
         lp[l.contracting[i] as number] = p;
         rp[r.contracting[i] as number] = p;
       });
-      return add(sum, multiply(at(x, lp), at(y, rp), element), element);
+      return add(sum, multiply(at(x, lp), at(y, rp), result), result);
     }, zero);
   });
-  b.op(
+  const precision =
+    element === "f32" && b.chance(2)
+      ? `, precision_config = [${[b.pick(precisions), b.pick(precisions)].map((each) => `#stablehlo<precision ${each}>`).join(", ")}]`
+      : "";
+  const product = b.op(
     "dot_general",
     [x, y],
-    `dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [${l.batching.join(", ")}], rhs_batching_dimensions = [${r.batching.join(", ")}], lhs_contracting_dimensions = [${l.contracting.join(", ")}], rhs_contracting_dimensions = [${r.contracting.join(", ")}]>`,
-    { element, shape, data },
+    `dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [${l.batching.join(", ")}], rhs_batching_dimensions = [${r.batching.join(", ")}], lhs_contracting_dimensions = [${l.contracting.join(", ")}], rhs_contracting_dimensions = [${r.contracting.join(", ")}]>${precision}`,
+    { element: result, shape, data },
   );
+  if (isLarge && b.chance(2)) transposed(b, product, b.order(shape.length));
 };
 
 /** Spatial axes of a convolution: what lies along them, and how many windows fit. */

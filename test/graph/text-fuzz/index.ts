@@ -15,8 +15,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { numberOption, scriptOptions } from "../../../scripts/arguments.ts";
 import { open } from "../../../src/index.ts";
-import { seedsOf, serveBatches, shareBatches } from "../../fuzz/jobs.ts";
-import type { Batch } from "../../fuzz/jobs.ts";
+import { runSeeds, serveBatches } from "../../fuzz/jobs.ts";
 import { addTextTally, changedText, emptyTextTally, tryTexts } from "./campaign.ts";
 import type { TextTally } from "./campaign.ts";
 
@@ -49,40 +48,31 @@ function keepFailures({ failures }: TextTally): void {
 
 async function lead(): Promise<void> {
   const seed = numberOption("seed", settings.seed, { from: 0 });
-  const end = seed + numberOption("count", settings.count);
-  const jobs = numberOption("jobs", settings.jobs);
+  const count = numberOption("count", settings.count);
   const tally = emptyTextTally();
-  let next = seed;
-  let isStopped = false;
-  process.once("SIGINT", () => {
-    isStopped = true;
-    console.error("ends after the batches that have begun; again: at once");
-    process.once("SIGINT", () => process.exit(130));
+  const device = await open("simulator");
+  const next = await runSeeds<TextTally>({
+    seed,
+    count,
+    jobs: numberOption("jobs", settings.jobs),
+    batchSize,
+    milliseconds: batchMilliseconds,
+    command: [
+      here("../../../dist/cli/main.js"),
+      "run",
+      fileURLToPath(import.meta.url),
+      "--",
+      "--serve",
+    ],
+    run: (seeds) => tryTexts(seeds, device),
+    onTally: (more) => {
+      keepFailures(more);
+      addTextTally(tally, more);
+      if (tally.texts % reported < more.texts)
+        console.error(`${tally.texts} of ${count}, ${tally.failures.length} failures`);
+    },
   });
-  const nextBatch = (): Batch | undefined => {
-    if (isStopped || next >= end) return undefined;
-    const batch = { first: next, count: Math.min(batchSize, end - next) };
-    next += batch.count;
-    return batch;
-  };
-  const onTally = (more: TextTally): void => {
-    keepFailures(more);
-    addTextTally(tally, more);
-    if (tally.texts % reported < more.texts)
-      console.error(`${tally.texts} of ${end - seed}, ${tally.failures.length} failures`);
-  };
-  const cli = here("../../../dist/cli/main.js");
-  const command = [cli, "run", fileURLToPath(import.meta.url), "--", "--serve"];
-  if (jobs > 1)
-    await shareBatches(command, jobs, nextBatch, onTally, { milliseconds: batchMilliseconds });
-  else {
-    const device = await open("simulator");
-    for (let batch = nextBatch(); batch !== undefined; batch = nextBatch()) {
-      onTally(await tryTexts(seedsOf(batch), device));
-      await new Promise(setImmediate);
-    }
-    device.dispose();
-  }
+  device.dispose();
   const { failures, ...counts } = tally;
   console.log(JSON.stringify({ seed, next, ...counts, failures: failures.length }));
   if (failures.length > 0) process.exitCode = 1;
