@@ -38,7 +38,6 @@ const rereading: ReadonlySet<GraphOpKind> = new Set<GraphOpKind>([
   "stablehlo.reduce_window",
   "stablehlo.select_and_scatter",
   "stablehlo.scatter",
-  "stablehlo.gather",
   "stablehlo.torch_index_select",
 ]);
 
@@ -50,8 +49,11 @@ function countOf({ type }: GraphValue): number {
 
 function isRereading(op: AnyGraphOp): boolean {
   if (op.kind === "stablehlo.concatenate") return op.operands.inputs.length > fewParts;
-  if (op.kind !== "stablehlo.broadcast_in_dim") return rereading.has(op.kind);
   const [result] = op.results;
+  // A gather of no more than there is looks at an element once, on average.
+  if (op.kind === "stablehlo.gather" && result !== undefined)
+    return countOf(result) > countOf(op.operands.operand);
+  if (op.kind !== "stablehlo.broadcast_in_dim") return rereading.has(op.kind);
   const { operand } = op.operands;
   return result !== undefined && countOf(operand) > 1 && countOf(result) > countOf(operand);
 }

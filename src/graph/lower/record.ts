@@ -21,7 +21,7 @@ import { dotAt, plainDotNumbers } from "./rules/products.ts";
 import { raggedDotAt } from "./rules/ragged.ts";
 import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
-import { isReadOnce, sortedRowSteps } from "./rules/scatter-rows.ts";
+import { sortedRowSteps } from "./rules/scatter-rows.ts";
 import { scatterAt } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
 import { topKLowering } from "./sort/top-k.ts";
@@ -67,7 +67,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
             ? {
                 form: "steps",
                 steps: sortedRowSteps,
-                inline: (scatter) => (isReadOnce(scatter) ? scatter.operands.updates : []),
+                inline: ({ operands }) => [...operands.inputs, ...operands.updates],
               }
             : fold(scatterAt),
   },

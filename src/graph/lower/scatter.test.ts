@@ -75,6 +75,50 @@ for (const [name, text, indexShape, updateShape] of cases)
     device.dispose();
   });
 
+test.each([
+  ["sums", add, 70],
+  ["the last of several", replace, 70],
+  ["sums of chunks", add, 700],
+])("batches with indices of their own, in the middle: %s", async (_, combine, updates) => {
+  const [module] =
+    parseGraph(`func.func @main(%x: tensor<5x3x2xf32>, %i: tensor<${updates}x3x1xi32>, %u: tensor<${updates}x3x2xf32>) -> tensor<5x3x2xf32> {
+    %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [2], inserted_window_dims = [0], input_batching_dims = [1], scatter_indices_batching_dims = [1], scatter_dims_to_operand_dims = [0], index_vector_dim = 2>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      ${combine}
+    }) : (tensor<5x3x2xf32>, tensor<${updates}x3x1xi32>, tensor<${updates}x3x2xf32>) -> tensor<5x3x2xf32>
+    return %0 : tensor<5x3x2xf32> }`);
+  if (module === undefined) throw new Error("the text has a program");
+  const plan = compilePlan(module, "main");
+  expect(planText(plan)).toContain("scatter_sorted_rows");
+  const whole = (count: number, at: (i: number) => number) =>
+    Float32Array.from({ length: count }, (__, i) => at(i));
+  const inputs = [
+    tensor(
+      "f32",
+      [5, 3, 2],
+      whole(30, (i) => i),
+    ),
+    // Every third batch has most of its updates in one row; some are in none.
+    tensor(
+      "i32",
+      [updates, 3, 1],
+      Int32Array.from({ length: updates * 3 }, (__, i) => (i % 3 === 2 ? 4 : ((i * 7) % 7) - 1)),
+    ),
+    tensor(
+      "f32",
+      [updates, 3, 2],
+      whole(updates * 6, (i) => ((i * 31) % 17) - 8),
+    ),
+  ];
+  const device = await open("emulator", { onNotes: () => undefined });
+  const program = await Program.load(device, plan);
+  const [found] = await program.run(inputs);
+  const [expected] = evaluate(module, "main", inputs).filter(isTensorDatum);
+  expect(found?.data).toEqual(expected?.data);
+  program.dispose();
+  device.dispose();
+});
+
 test("narrow indices of more rows than they can name", async () => {
   const [module] =
     parseGraph(`func.func @main(%x: tensor<300xi32>, %i: tensor<70x1xi8>, %u: tensor<70xi32>) -> tensor<300xi32> {

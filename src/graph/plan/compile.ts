@@ -167,11 +167,13 @@ class Compiler {
       // One value can be several results; the others are copies.
       if (target !== undefined && !wanted.has(value)) wanted.set(value, target);
     }
+    wantUnderViews(region, kept, wanted);
     for (const op of region.ops) {
       for (const value of op.results) this.#definitions.set(value, op);
       if (op.kind === "stablehlo.constant" && !("kind" in op.attributes.value))
         for (const value of op.results) this.#literals.set(value, op.attributes.value);
       if (!kept.has(op)) continue;
+      if (op.results.some((value) => wanted.has(value)) && this.#sharesBytes(op, wanted)) continue;
       if (isDeferrable(op, wanted)) {
         this.#defer(op, deferred, wanted, steps);
         continue;
@@ -364,10 +366,10 @@ class Compiler {
   /** Gives a result the memory of the operand that has its bytes, where that has some. */
   #sharesBytes(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): boolean {
     const [result] = op.results;
-    if (result === undefined || wanted.has(result)) return false;
     const operand = sharedOperand(op);
     const buffer = operand === undefined ? undefined : this.#buffers.get(operand);
-    if (buffer === undefined) return false;
+    if (result === undefined || buffer === undefined) return false;
+    if (wanted.has(result) && wanted.get(result) !== buffer) return false;
     this.#buffers.set(result, buffer);
     return true;
   }
@@ -543,6 +545,24 @@ class Compiler {
       if (from !== undefined && to !== undefined && from !== to) this.#copy(value, from, to, steps);
     }
     return steps;
+  }
+}
+
+/** Has what a wanted reshape is of made where the reshape is wanted, so that nothing is copied: the last first, for reshapes of reshapes. */
+function wantUnderViews(
+  region: GraphRegion,
+  kept: ReadonlySet<AnyGraphOp>,
+  wanted: Map<GraphValue, Buffer>,
+): void {
+  const makers = new Map(region.ops.flatMap((op) => op.results.map((value) => [value, op])));
+  for (const op of region.ops.toReversed()) {
+    const operand = sharedOperand(op);
+    const target = op.results.map((value) => wanted.get(value)).find((each) => each !== undefined);
+    const maker = operand === undefined ? undefined : makers.get(operand);
+    if (operand === undefined || target === undefined || maker === undefined) continue;
+    const { form } = loweringOf(maker);
+    const isMade = form === "fold" || form === "steps" || form === "library";
+    if (isMade && kept.has(maker) && !wanted.has(operand)) wanted.set(operand, target);
   }
 }
 

@@ -148,8 +148,7 @@ test("a reshape of what lies in memory takes none of its own", () => {
     %q = stablehlo.reshape %s : (tensor<4096xbf16>) -> tensor<64x64xbf16>
     return %q : tensor<64x64xbf16> }`;
   const plan = compilePlan(moduleOf(program), "main");
-  const lines = planText(plan).split("\n");
-  expect(lines.filter((line) => line.includes("reshape"))).toHaveLength(1);
+  expect(planText(plan)).not.toContain("reshape");
 });
 
 test("a device that decides by itself is given loops and branches, but not within limits", async () => {

@@ -1,7 +1,6 @@
 /**
  * Scatters of whole rows in sorted order. A lane that makes an element of the result would otherwise walk all index vectors
- * to find those of its row; sorted ones lie side by side. Equal ones keep their order, so every element is combined as
- * before.
+ * to find those of its row; sorted ones lie side by side. Equal ones keep their order. Batches are sorted each by itself.
  *
  *   rows 5 2 9 2        sorted 2 2 5 9      of updates 1 3 0 2      row 2: updates 1, then 3
  */
@@ -29,6 +28,20 @@ type Scatter = GraphOp<"stablehlo.scatter">;
 /** Fewer updates than these are found as fast by walking them. */
 const fewUpdates = 64;
 
+/** The operand's axes by what they are to the scatter. */
+interface ScatterAxes {
+  readonly batch: readonly number[];
+  readonly indexed: readonly number[];
+  readonly window: readonly number[];
+}
+
+function axesOf(op: Scatter, rank: number): ScatterAxes {
+  const numbers = op.attributes.scatter_dimension_numbers;
+  const [batch, indexed] = [numbers.input_batching_dims, numbers.scatter_dims_to_operand_dims];
+  const taken = [...batch, ...indexed];
+  return { batch, indexed, window: range(0, rank).filter((axis) => !taken.includes(axis)) };
+}
+
 /** Whether index vectors name whole windows of the axes that they do not index. */
 function hasWholeRows(op: Scatter): boolean {
   const [operand] = op.operands.inputs;
@@ -36,36 +49,46 @@ function hasWholeRows(op: Scatter): boolean {
   if (operand === undefined || update === undefined) return false;
   const numbers = op.attributes.scatter_dimension_numbers;
   const { shape } = typeOfValue(operand);
-  const indexed = [...numbers.scatter_dims_to_operand_dims].sort((left, right) => left - right);
-  const others = range(0, shape.length).filter((axis) => !indexed.includes(axis));
-  const window = numbers.update_window_dims.map((axis) => typeOfValue(update).shape[axis]);
+  const { indexed, window } = axesOf(op, shape.length);
+  const sorted = [...indexed].sort((left, right) => left - right);
+  const extents = numbers.update_window_dims.map((axis) => typeOfValue(update).shape[axis]);
   return (
-    numbers.input_batching_dims.length === 0 &&
     indexed.length > 0 &&
-    indexed.join() === numbers.inserted_window_dims.join() &&
-    window.length === others.length &&
-    window.every((extent, i) => extent === shape[others[i] ?? 0])
+    sorted.join() === numbers.inserted_window_dims.join() &&
+    extents.length === window.length &&
+    extents.every((extent, i) => extent === shape[window[i] ?? 0])
   );
 }
 
+/** How many updates a batch has. */
 function updateCount(op: Scatter): number {
   const [update] = op.operands.updates;
+  const [operand] = op.operands.inputs;
   const window = op.attributes.scatter_dimension_numbers.update_window_dims;
-  if (update === undefined) return 0;
-  return sizeOf(typeOfValue(update).shape.filter((_, axis) => !window.includes(axis)));
+  if (update === undefined || operand === undefined) return 0;
+  const { shape } = typeOfValue(operand);
+  const batches = sizeOf(axesOf(op, shape.length).batch.map((axis) => shape[axis] ?? 1));
+  const all = sizeOf(typeOfValue(update).shape.filter((_, axis) => !window.includes(axis)));
+  return all / Math.max(1, batches);
 }
 
-/** A scatter of sorted rows: indices [n, 1] of the first axis, windows the others. */
+/** A scatter of sorted rows: indices [n, 1] of the first axis, windows the others; or batches of them. */
 export function isSortedRows(op: Scatter): boolean {
   const { scatter_dimension_numbers: numbers, indices_are_sorted: isSorted } = op.attributes;
   const { shape } = typeOfValue(op.operands.scatter_indices);
+  const batch = numbers.input_batching_dims.length;
   return (
     isSorted &&
+    batch <= 1 &&
     hasWholeRows(op) &&
-    numbers.scatter_dims_to_operand_dims.join() === "0" &&
-    shape.length === 2 &&
-    numbers.index_vector_dim === 1 &&
-    numbers.update_window_dims.every((axis, i) => axis === i + 1)
+    updateCount(op) >= fewUpdates &&
+    numbers.scatter_dims_to_operand_dims.join() === String(batch) &&
+    [...numbers.input_batching_dims, ...numbers.scatter_indices_batching_dims].every(
+      (axis) => axis === 0,
+    ) &&
+    shape.length === batch + 2 &&
+    numbers.index_vector_dim === batch + 1 &&
+    numbers.update_window_dims.every((axis, i) => axis === batch + i + 1)
   );
 }
 
@@ -74,31 +97,43 @@ export function isWorthSorting(op: Scatter): boolean {
   return !isSortedRows(op) && hasWholeRows(op) && updateCount(op) >= fewUpdates;
 }
 
-/** The row of each index vector, counted over the indexed axes; beyond all of them where it is none. */
+/** The narrowest integers that numbers below an extent fit, and it itself: each byte is a pass of the sort. */
+function keyElement(extent: number): "ui8" | "ui16" | "i32" {
+  return extent < 1 << 8 ? "ui8" : extent < 1 << 16 ? "ui16" : "i32";
+}
+
+/** The row of each index vector, counted over the indexed axes: [batches, count]; beyond all of them where it is none. */
 function rowNumbers(
   op: Scatter,
   builder: GraphBuilder,
   extents: readonly number[],
+  batches: number,
   count: number,
 ): GraphValue {
   const indices = op.operands.scatter_indices;
   const { shape } = typeOfValue(indices);
-  const { index_vector_dim: vector } = op.attributes.scatter_dimension_numbers;
-  const axes = range(0, shape.length);
-  const last = [
-    ...axes.filter((axis) => axis !== vector),
-    ...axes.filter((axis) => axis === vector),
-  ];
-  const table = reshape(builder, transpose(builder, indices, last), [count, extents.length]);
+  const { index_vector_dim: vector, scatter_indices_batching_dims: batch } =
+    op.attributes.scatter_dimension_numbers;
+  const others = range(0, shape.length).filter((axis) => axis !== vector && !batch.includes(axis));
+  const order = [...batch, ...others, ...(vector < shape.length ? [vector] : [])];
+  const table = reshape(builder, transpose(builder, indices, order), [
+    batches,
+    count,
+    extents.length,
+  ]);
   const columns = extents.map((_, i) =>
     reshape(
       builder,
       builder.one(
         "stablehlo.slice",
         { operand: table },
-        { start_indices: [0, i], limit_indices: [count, i + 1], strides: [1, 1] },
+        {
+          start_indices: [0, 0, i],
+          limit_indices: [batches, count, i + 1],
+          strides: [1, 1, 1],
+        },
       ),
-      [count],
+      [batches, count],
     ),
   );
   const isInside = columns
@@ -118,25 +153,26 @@ function rowNumbers(
       return multiply(builder, whole, like(builder, whole, sizeOf(extents.slice(i + 1))));
     })
     .reduce((left, right) => addValues(builder, left, right));
-  return select(builder, isInside, row, like(builder, row, sizeOf(extents)));
+  const known = select(builder, isInside, row, like(builder, row, sizeOf(extents)));
+  return convert(builder, known, keyElement(sizeOf(extents)));
 }
 
-/** The rows of a matrix in another order. */
+/** The rows of matrices in another order. */
 function ordered(builder: GraphBuilder, operand: GraphValue, order: GraphValue): GraphValue {
-  const [count = 0, width = 1] = typeOfValue(operand).shape;
+  const [batches = 1, count = 0, width = 1] = typeOfValue(operand).shape;
   return builder.one(
     "stablehlo.gather",
-    { operand, start_indices: reshape(builder, order, [count, 1]) },
+    { operand, start_indices: reshape(builder, order, [batches, count, 1]) },
     {
       dimension_numbers: {
-        offset_dims: [1],
-        collapsed_slice_dims: [0],
-        operand_batching_dims: [],
-        start_indices_batching_dims: [],
-        start_index_map: [0],
-        index_vector_dim: 1,
+        offset_dims: [2],
+        collapsed_slice_dims: [1],
+        operand_batching_dims: [0],
+        start_indices_batching_dims: [0],
+        start_index_map: [1],
+        index_vector_dim: 2,
       },
-      slice_sizes: [1, width],
+      slice_sizes: [1, 1, width],
       indices_are_sorted: false,
     },
   );
@@ -146,44 +182,50 @@ export function expandScatter(op: Scatter, builder: GraphBuilder): readonly Grap
   const numbers = op.attributes.scatter_dimension_numbers;
   const [first] = op.operands.inputs;
   const { shape } = typeOfValue(first as GraphValue);
-  const indexed = numbers.scatter_dims_to_operand_dims;
-  const others = range(0, shape.length).filter((axis) => !indexed.includes(axis));
+  const { batch, indexed, window } = axesOf(op, shape.length);
+  const extent = (axes: readonly number[]): number => sizeOf(axes.map((axis) => shape[axis] ?? 1));
+  const [batches, width] = [extent(batch), extent(window)];
   const extents = indexed.map((axis) => shape[axis] ?? 1);
-  const width = sizeOf(others.map((axis) => shape[axis] ?? 1));
   const count = updateCount(op);
-  const index = tensorType("i32", []);
-  const comparator = builder.region([index, index, index, index], (inner, [left, right]) => [
+  const rows = rowNumbers(op, builder, extents, batches, count);
+  const places = iota(builder, tensorType("i32", [batches, count]), 1);
+  const key = tensorType(typeOfValue(rows).element, []);
+  const place = tensorType("i32", []);
+  const comparator = builder.region([key, key, place, place], (inner, [left, right]) => [
     compare(inner, "LT", left as GraphValue, right as GraphValue),
   ]);
-  const rows = rowNumbers(op, builder, extents, count);
-  const places = iota(builder, tensorType("i32", [count]), 0);
   const [sorted, order] = builder.add(
     "stablehlo.sort",
     { inputs: [rows, places] },
-    { dimension: 0, is_stable: true },
+    { dimension: 1, is_stable: true },
     { regions: { comparator } },
   ) as readonly [GraphValue, GraphValue];
-  const axes = [...indexed, ...others];
+  const axes = [...batch, ...indexed, ...window];
   const inputs = op.operands.inputs.map((value) =>
-    reshape(builder, transpose(builder, value, axes), [sizeOf(extents), width]),
+    reshape(builder, transpose(builder, value, axes), [batches, sizeOf(extents), width]),
   );
+  const outerAxes = (rank: number): readonly number[] => {
+    const outer = range(0, rank).filter((axis) => !numbers.update_window_dims.includes(axis));
+    const { index_vector_dim: vector, scatter_indices_batching_dims: own } = numbers;
+    const first_ = own.map((axis) => outer[axis < vector ? axis : axis - 1] ?? 0);
+    return [...first_, ...outer.filter((axis) => !first_.includes(axis))];
+  };
   const updates = op.operands.updates.map((value) => {
-    const own = range(0, typeOfValue(value).shape.length);
-    const outer = own.filter((axis) => !numbers.update_window_dims.includes(axis));
-    const matrix = transpose(builder, value, [...outer, ...numbers.update_window_dims]);
-    return ordered(builder, reshape(builder, matrix, [count, width]), order);
+    const outer = outerAxes(typeOfValue(value).shape.length);
+    const moved = transpose(builder, value, [...outer, ...numbers.update_window_dims]);
+    return ordered(builder, reshape(builder, moved, [batches, count, width]), order);
   });
   const found = builder.add(
     "stablehlo.scatter",
-    { inputs, scatter_indices: reshape(builder, sorted, [count, 1]), updates },
+    { inputs, scatter_indices: reshape(builder, sorted, [batches, count, 1]), updates },
     {
       scatter_dimension_numbers: {
-        update_window_dims: [1],
-        inserted_window_dims: [0],
-        input_batching_dims: [],
-        scatter_indices_batching_dims: [],
-        scatter_dims_to_operand_dims: [0],
-        index_vector_dim: 1,
+        update_window_dims: [2],
+        inserted_window_dims: [1],
+        input_batching_dims: [0],
+        scatter_indices_batching_dims: [0],
+        scatter_dims_to_operand_dims: [1],
+        index_vector_dim: 2,
       },
       indices_are_sorted: true,
       unique_indices: op.attributes.unique_indices,

@@ -5,7 +5,7 @@
  */
 import { slice } from "../../../lang/index.ts";
 import type { Ref, Tile } from "../../../lang/index.ts";
-import { clampIndex, isUniform } from "./indices.ts";
+import { clampIndex, isUniform, tileOfIndex } from "./indices.ts";
 import type { Points } from "./points.ts";
 
 /** The elements of a flat array at points of a tensor with as many elements. */
@@ -17,7 +17,11 @@ export function loadAt(ref: Ref, points: Points): Tile {
   if (points.window !== undefined) {
     const { rows, columns, row, column } = points.window;
     const [height = 1, across = 1] = points.tile;
-    return ref.reshape([rows, columns]).at(slice(row, height), slice(column, across)).load();
+    const matrix = ref.reshape([rows, columns]);
+    if (isUniform(row)) return matrix.at(slice(row, height), slice(column, across)).load();
+    // Runs of rows that are picked one by one.
+    const picked = tileOfIndex(clampIndex(row, rows - 1)).reshape([height]);
+    return matrix.at(picked, slice(column, across)).load();
   }
   const position = clampIndex(points.position, last);
   if (isUniform(position)) return ref.at(slice(position, 1)).load();

@@ -26,11 +26,11 @@ export function stridesOf(shape: readonly number[]): readonly number[] {
   return strides;
 }
 
-/** A rectangle of a matrix that a tensor is in memory: its first row and column. */
+/** A rectangle of a matrix that a tensor is in memory: its first row and column, or the numbers of its rows, a tile of one column. */
 export interface MatrixWindow {
   readonly rows: number;
   readonly columns: number;
-  readonly row: number | Scalar<"i32">;
+  readonly row: Index;
   readonly column: number | Scalar<"i32">;
 }
 
@@ -73,6 +73,18 @@ export class Points {
   /** The points of a rectangle, a tile of rows and columns. */
   static window(shape: readonly number[], tile: readonly number[], window: MatrixWindow): Points {
     return new Points(shape, tile, { window });
+  }
+
+  /** The axis that the columns of the rectangle begin with: those before it are rows. */
+  get split(): number | undefined {
+    const { window, shape } = this;
+    if (window === undefined) return undefined;
+    const found = [...shape.keys(), shape.length].find(
+      (axis) =>
+        sizeOf(shape.slice(0, axis)) === window.rows &&
+        sizeOf(shape.slice(axis)) === window.columns,
+    );
+    return found;
   }
 
   /** Points by an index for each axis. */
@@ -134,11 +146,8 @@ export class Points {
 
   /** Axes that make up the rows of a rectangle come from its rows alone, the others from its columns. */
   #computeAxes(): readonly Index[] {
-    const { window, shape } = this;
-    const split = shape.findIndex(
-      (_, axis) => window !== undefined && sizeOf(shape.slice(0, axis)) === window.rows,
-    );
-    if (window === undefined || split < 0) return axesOfPosition(this.position, shape);
+    const { window, shape, split } = this;
+    if (window === undefined || split === undefined) return axesOfPosition(this.position, shape);
     const { row, column } = rowAndColumn(window, this.tile);
     return [
       ...axesOfPosition(row, shape.slice(0, split)),
@@ -171,7 +180,7 @@ export class Points {
 
 function rowAndColumn({ row, column }: MatrixWindow, [height = 1, width = 1]: readonly number[]) {
   return {
-    row: addIndex(iota(i32, [height, 1], { axis: 0 }), row),
+    row: isUniform(row) ? addIndex(iota(i32, [height, 1], { axis: 0 }), row) : row,
     column: addIndex(iota(i32, [1, width], { axis: 1 }), column),
   };
 }

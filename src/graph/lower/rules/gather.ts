@@ -8,9 +8,10 @@ import type { Tile } from "../../../lang/index.ts";
 import type { GraphValue } from "../../ops/node.ts";
 import type { GatherNumbers, ScatterNumbers } from "../../ops/structures.ts";
 import type { PointContext } from "../context.ts";
-import { addIndex, clampIndex, indexOfTile } from "../points/indices.ts";
+import { sizeOf } from "../../ops/types.ts";
+import { addIndex, clampIndex, indexOfTile, tileOfIndex } from "../points/indices.ts";
 import type { Index } from "../points/indices.ts";
-import { Points } from "../points/points.ts";
+import { Points, stridesOf, sumOfProducts } from "../points/points.ts";
 import { tensorTypeOf } from "../storage.ts";
 
 export function axesBeside(
@@ -72,6 +73,27 @@ export function startAt(
   return start;
 }
 
+/** Where whole rows are picked: the operand as a matrix, of which index vectors name rows. */
+interface PickedRows {
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Whether a gather takes whole rows: its windows are the last axes of operand and result, from end to end. */
+export function pickedRows(
+  shape: readonly number[],
+  { offset_dims: offsets, collapsed_slice_dims: collapsed, ...numbers }: GatherNumbers,
+  sizes: readonly number[],
+  rank: number,
+): PickedRows | undefined {
+  const leading = shape.length - offsets.length;
+  const isLast = offsets.every((axis, i) => axis === rank - offsets.length + i);
+  const isWhole = sizes.every((size, axis) => axis < leading || size === shape[axis]);
+  const named = [...collapsed, ...numbers.operand_batching_dims];
+  if (!isLast || !isWhole || !named.every((axis) => axis < leading)) return undefined;
+  return { rows: sizeOf(shape.slice(0, leading)), columns: sizeOf(shape.slice(leading)) };
+}
+
 export function gatherAt(
   operand: GraphValue,
   indices: GraphValue,
@@ -89,6 +111,21 @@ export function gatherAt(
   );
   const batch = batchAxes.map((axis) => points.axis(axis));
   const start = startAt(indices, gatherStarts(numbers), shape.length, batch, points.tile, context);
+  const picked = pickedRows(shape, numbers, sizes, points.shape.length);
+  const { window } = points;
+  if (
+    picked !== undefined &&
+    window !== undefined &&
+    points.split === points.shape.length - numbers.offset_dims.length &&
+    picked.columns === window.columns
+  ) {
+    const leading = start.slice(0, shape.length - numbers.offset_dims.length);
+    const first = leading.map((index, axis) => clampIndex(index, (shape[axis] ?? 1) - 1));
+    const row = tileOfIndex(sumOfProducts(first, stridesOf(shape.slice(0, leading.length))));
+    const rows = row.broadcastTo([points.tile[0] ?? 1, 1]);
+    const place = { ...picked, row: rows, column: window.column };
+    return context.element(operand, Points.window(shape, points.tile, place));
+  }
   const axes = start.map((index, axis) => {
     const last = (shape[axis] ?? 0) - (sizes[axis] ?? 0);
     const first = clampIndex(index, last);

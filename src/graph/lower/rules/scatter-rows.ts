@@ -1,218 +1,380 @@
 /**
- * Scatters of sorted rows, in levels: every lane combines at most 32 updates, so that a row with most of them takes no longer than
- * others.
+ * Scatters of sorted rows. Updates of a row lie side by side, so each row combines its own, whose first and end are found by halving.
  *
- *   rows of updates     0 0 0 0 0 | 0 0 1 1 3 | 3 3        chunks of 5 here, of 32 in fact
- *   slots               row 0: 2, row 1: 1, row 2: 1 (empty), row 3: 2
+ *   rows of updates   0 0 0 | 1 3 3 | 3 3 3 | 3 3 3 | 3 5          chunks of 3 here, of 32 in fact
+ *   starts            0 3 4 4 13 13 14                              row 3 has updates 4 … 12
+ *   row 3             4, 5, then chunks 2 and 3 as one each, then 12
  *
- * Slot p of row r has those of its updates that lie in chunk p - r: rows and chunks both go up, so each step from slot to slot is to the next
- * row or to the next chunk. Slots are sorted rows again, with fewer updates, until few are left for any row. The order of sums follows from
- * the sorted rows alone, so every run gives the same bits.
+ * A row with many updates would take longer than all others. Chunks that lie within one row are therefore combined beforehand, and chunks of
+ * chunks, until few are left: a row then takes what is before its first whole chunk, its chunks, and what is after them. The cost follows the
+ * number of updates and of rows, whatever the skew, and the order of sums follows from the sorted rows alone: every run gives the same bits.
  */
-import { loop } from "../../../lang/index.ts";
-import type { Tile } from "../../../lang/index.ts";
-import { combinerKind, isCombiner, neutralNumbers } from "../../ops/combiner.ts";
+import { cdiv, iota, loop, slice } from "../../../lang/index.ts";
+import type { Scalar, Tile } from "../../../lang/index.ts";
+import { i32 } from "../../../formats/dtype.ts";
+import { capturesOf } from "../../ops/captures.ts";
+import { combinerKind, isCombiner } from "../../ops/combiner.ts";
 import { isNarrowFloat } from "../../ops/elements.ts";
 import { graphValue } from "../../ops/node.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
-import { tensorType } from "../../ops/types.ts";
+import { sizeOf, tensorType } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
 import type { KernelStep } from "../lowering.ts";
 import { indexOfTile, tileOfIndex } from "../points/indices.ts";
-import type { Index } from "../points/indices.ts";
 import { Points } from "../points/points.ts";
-import { dtypeOf, tensorTypeOf } from "../storage.ts";
-import { constantTile, select } from "../tiles/bits.ts";
-import { combined, fullTile } from "./fold.ts";
+import { tensorTypeOf } from "../storage.ts";
+import { select } from "../tiles/bits.ts";
+import { tileExtent } from "../tiled/tiled.ts";
+import type { TiledParts } from "../tiled/tiled.ts";
+import { fullTile } from "./fold.ts";
 import { foldingOf } from "./reductions.ts";
 
 type Scatter = GraphOp<"stablehlo.scatter">;
+type Indices = Tile<"i32">;
 
+/** So many updates of one row are combined beforehand. */
 const chunk = 32;
-/** So many are combined in one go: a level more would cost a launch. */
-const fewUpdates = 4 * chunk;
+/** A row with no more is combined in the order of its updates. */
+const fewUpdates = 2 * chunk;
+/** As many entries of one row are combined one after the other: another level would cost a launch. */
+const mostEntries = 16 * chunk;
+/** Updates that are loaded together, so that their latencies overlap. */
+const together = 4;
+/** Elements of a block's tile. */
+const blockElements = 1024;
+/** Fewer blocks leave processors idle. */
+const manyBlocks = 512;
 
-/** What changes nothing of a scatter that combines in whatever order; undefined of others, whose updates are walked one after the other. */
-function neutralOf({ operands, regions }: Scatter): number | bigint | undefined {
-  const [only, ...others] = operands.inputs;
-  const kind = combinerKind(regions.update_computation);
-  if (only === undefined || others.length > 0 || kind === undefined) return undefined;
-  return isCombiner(kind) ? neutralNumbers[kind](tensorTypeOf(only).element) : undefined;
+/** What a scatter of sorted rows is about: batches of rows, each with its own updates. */
+interface SortedRows {
+  readonly op: Scatter;
+  readonly batches: number;
+  /** Rows and updates of a batch. */
+  readonly rows: number;
+  readonly updates: number;
+  /** Elements of a row. */
+  readonly width: number;
+  /** The first update of each row, and the end of the last one: i32[batches, rows + 1]. */
+  readonly starts: GraphValue;
 }
 
-/** Updates of a level: sorted rows, and how often starts of rows have been divided. */
+function sortedRowsOf(op: Scatter, operand: GraphValue): SortedRows {
+  const { shape } = tensorTypeOf(operand);
+  const { shape: indices } = tensorTypeOf(op.operands.scatter_indices);
+  const outer = op.attributes.scatter_dimension_numbers.input_batching_dims.length;
+  const [batches, rows] = [sizeOf(shape.slice(0, outer)), shape[outer] ?? 1];
+  return {
+    ...{ op, batches, rows },
+    updates: indices[outer] ?? 0,
+    width: sizeOf(shape.slice(outer + 1)),
+    starts: graphValue(tensorType("i32", [batches, rows + 1])),
+  };
+}
+
+/** Entries that rows are made of: updates, or chunks of `size` updates, with those of less size below them. */
 interface Level {
   readonly value: GraphValue;
+  readonly size: number;
   readonly count: number;
-  readonly depth: number;
 }
 
-/** Sorted rows: where the updates of each row begin, slots of chunks, then each row combined with its own in their order. */
+/** Whether entries may be combined before they meet what is there. */
+function hasChunks({ operands, regions }: Scatter): boolean {
+  return operands.inputs.length === 1 && isCombiner(combinerKind(regions.update_computation));
+}
+
+/** Whether the last update of a row is what stays. */
+function keepsLast({ operands, regions }: Scatter): boolean {
+  const { parameters, results } = regions.update_computation;
+  return results.every((value, i) => value === parameters[operands.inputs.length + i]);
+}
+
+/** Where the updates of each row begin, chunks of them, then each row combined with its own in their order. */
 export function sortedRowSteps(op: Scatter): readonly KernelStep[] {
-  const { inputs, updates, scatter_indices: rows } = op.operands;
+  const { inputs, updates, scatter_indices: indices } = op.operands;
   const [operand] = inputs;
   const [update] = updates;
   if (operand === undefined || update === undefined) return [];
-  const extent = tensorTypeOf(operand).shape[0] ?? 0;
-  const starts = graphValue(tensorType("i32", [extent + 1]));
-  const [count = 0, ...window] = tensorTypeOf(update).shape;
-  const neutral = neutralOf(op);
+  const of = sortedRowsOf(op, operand);
   const { element } = tensorTypeOf(operand);
-  const sumElement = isNarrowFloat(element) ? "f32" : element;
+  const partial = isNarrowFloat(element) ? "f32" : element;
+  const captures = capturesOf(op.regions.update_computation);
   const steps: KernelStep[] = [
     {
       title: "starts",
-      inputs: [rows],
-      results: [starts],
+      inputs: [indices],
+      uses: [],
+      results: [of.starts],
       key: "starts of rows",
-      rule: (points, context) => [startsAt(rows, points, context)],
+      rule: (points, context) => [startsAt(of, points, context)],
     },
   ];
-  let level: Level = { value: update, count, depth: 0 };
-  // As many updates of a level may be one row's.
-  let most = count;
-  while (neutral !== undefined && most > fewUpdates) {
-    const from = level;
-    const slots = extent + Math.floor(from.count / chunk);
-    const value = graphValue(tensorType(sumElement, [slots, ...window]));
+  const levels: Level[] = [{ value: update, size: 1, count: of.batches * of.updates }];
+  for (;;) {
+    const from = levels.at(-1) as Level;
+    if (!hasChunks(op) || from.count <= mostEntries) break;
+    const count = Math.floor(from.count / chunk);
+    const value = graphValue(tensorType(partial, [count, of.width]));
+    const to = { value, size: from.size * chunk, count };
+    const tile = tileOf(count, of.width);
     steps.push({
-      title: "slots",
-      inputs: from.depth === 0 ? [starts] : [from.value, starts],
+      title: "sorted",
+      inputs: [...(from.size === 1 ? [] : [from.value]), indices],
+      uses: [...(from.size === 1 ? updates : []), ...captures],
       results: [value],
-      key: `slots ${from.depth}`,
-      rule: (points, context) => [slotsAt(op, from, starts, neutral, points, context)],
+      key: `chunks of ${from.size}`,
+      tiled: {
+        title: "chunks",
+        loadsWindows: false,
+        grid: gridOf(count, of.width, tile),
+        body: (parts) => {
+          combineChunks(of, from, to, tile, parts);
+        },
+      },
     });
-    level = { value, count: slots, depth: from.depth + 1 };
-    most = Math.floor(most / chunk) + 1;
+    levels.push(to);
   }
-  const last = level;
+  const tile = tileOf(of.batches * of.rows, of.width);
   steps.push({
-    title: "rows",
-    inputs: [...inputs, ...(last.depth === 0 ? updates : [last.value]), starts],
+    title: "sorted",
+    inputs: [...levels.slice(1).map(({ value }) => value), of.starts],
+    uses: [...inputs, ...updates, ...captures],
     results: op.results,
-    key: `sorted rows ${last.depth}`,
-    rule: (points, context) => sortedRowsAt(op, last, starts, points, context),
+    key: `sorted rows, ${levels.length} levels`,
+    tiled: {
+      title: "rows",
+      loadsWindows: false,
+      grid: gridOf(of.batches * of.rows, of.width, tile),
+      body: (parts) => {
+        combineRows(of, levels, tile, parts);
+      },
+    },
   });
   return steps;
 }
 
-/** Whether the updates of a scatter of sorted rows are looked at once, so that they need no memory of their own. */
-export function isReadOnce(op: Scatter): boolean {
-  const [update] = op.operands.updates;
-  if (update === undefined) return false;
-  const [count = 0] = tensorTypeOf(update).shape;
-  return neutralOf(op) !== undefined && count > fewUpdates;
+/** Rows and columns of a block. */
+type BlockTile = readonly [rows: number, columns: number];
+
+function tileOf(rows: number, width: number): BlockTile {
+  const waste = (columns: number): number => cdiv(width, columns) * (columns + 8);
+  const columns =
+    width <= 256
+      ? tileExtent(width, 1, 256)
+      : [256, 128, 64].reduce((best, each) => (waste(each) < waste(best) ? each : best));
+  const parts = cdiv(width, columns);
+  let height = tileExtent(rows, 1, Math.max(1, blockElements / columns));
+  while (height > 1 && cdiv(rows, height) * parts < manyBlocks) height /= 2;
+  return [height, columns];
 }
 
-/** How many of sorted rows come before each of a tile's, by halving. */
-function startsAt(rows: GraphValue, points: Points, context: PointContext): Tile {
-  const { shape } = tensorTypeOf(rows);
-  const count = shape[0] ?? 0;
-  const wanted = tileOfIndex(points.axis(0));
-  let found: Tile<"i32"> = tileOfIndex(0);
-  for (let step = 2 ** Math.floor(Math.log2(Math.max(1, count))); step >= 1; step /= 2) {
+function gridOf(rows: number, width: number, [height, columns]: BlockTile) {
+  return { part: cdiv(rows, height), column: cdiv(width, columns) };
+}
+
+/** How many updates of its batch come before each row's, by halving. */
+function startsAt({ op, updates }: SortedRows, points: Points, context: PointContext): Indices {
+  const first = tileOfIndex(points.axis(0)).mul(updates);
+  const wanted = tileOfIndex(points.axis(1));
+  let found: Indices = tileOfIndex(0);
+  for (let step = 2 ** Math.floor(Math.log2(updates)); step >= 1; step /= 2) {
     const probe = found.add(step);
-    const place: Index = probe.sub(1).minimum(count - 1);
-    const there = indexOfTile(context.element(rows, Points.at(shape, points.tile, [place, 0])));
-    const isBefore = there.lt(wanted).and(probe.le(count));
+    const there = rowOf(op, first.add(probe.sub(1).minimum(updates - 1)), points.tile, context);
+    const isBefore = there.lt(wanted).and(probe.le(updates));
     found = isBefore.select(probe, found);
   }
-  return fullTile(found, points);
+  return fullTile(first.add(found), points);
 }
 
-/** Where the updates of a row begin, at a level. */
-function startOf(
-  starts: GraphValue,
-  row: Tile<"i32">,
-  depth: number,
-  points: Points,
+/** The row that an update is for, by its number among those of all batches. */
+function rowOf(
+  { operands }: Scatter,
+  update: Indices,
+  tile: readonly number[],
   context: PointContext,
-): Tile<"i32"> {
-  const at = Points.at(tensorTypeOf(starts).shape, points.tile, [row]);
-  let start = fullTile(indexOfTile(context.element(starts, at)), points);
-  for (let level = 0; level < depth; level += 1) start = row.add(start.div(chunk));
-  return start;
+): Indices {
+  const { shape } = tensorTypeOf(operands.scatter_indices);
+  const flat = Points.at([sizeOf(shape)], tile, [update]);
+  return indexOfTile(context.element(operands.scatter_indices, flat.reshape(shape)));
 }
 
-/** The updates of a level that each slot has, combined. */
-function slotsAt(
-  op: Scatter,
-  { value, count, depth }: Level,
-  starts: GraphValue,
-  neutral: number | bigint,
-  points: Points,
+/** What a block combines: a tile of whole or partial rows, and the points of its results. */
+interface Block {
+  readonly of: SortedRows;
+  readonly tile: BlockTile;
+  readonly context: PointContext;
+  readonly points: Points;
+  readonly column: Scalar<"i32">;
+}
+
+/** The number of each of a block's rows; those beyond the end are the last one. */
+function rowNumbers(parts: TiledParts, count: number, [height]: BlockTile): Indices {
+  return iota(i32, [height, 1], { axis: 0 })
+    .add(parts.at("part").mul(height))
+    .minimum(count - 1);
+}
+
+function blockOf(
+  of: SortedRows,
+  shape: readonly number[],
+  count: number,
+  tile: BlockTile,
+  { context, at }: TiledParts,
+): Block {
+  const [height, columns] = tile;
+  const column = at("column").mul(columns);
+  const place = { rows: count, columns: of.width, row: at("part").mul(height), column };
+  const points = Points.window(shape, tile, place);
+  points.settle();
+  return { of, tile, context, points, column };
+}
+
+/** Entries of a level, a tile of their numbers. */
+function entriesAt(
+  { value, count }: Pick<Level, "value" | "count">,
+  entries: Indices,
+  { of, tile, column }: Block,
   context: PointContext,
 ): Tile {
-  const { shape } = tensorTypeOf(value);
-  const extent = (tensorTypeOf(starts).shape[0] ?? 1) - 1;
-  points.settle();
-  const slot = fullTile(tileOfIndex(points.axis(0)), points);
-  let row = fullTile(tileOfIndex(0), points);
-  for (let step = 2 ** Math.floor(Math.log2(Math.max(1, extent))); step >= 1; step /= 2) {
-    const probe = row.add(step);
-    const within = probe.minimum(extent);
-    const isBefore = probe
-      .le(extent)
-      .and(startOf(starts, within, depth + 1, points, context).le(slot));
-    row = isBefore.select(probe, row);
-  }
-  const first = startOf(starts, row, depth, points, context);
-  const end = startOf(starts, row.add(1).minimum(extent), depth, points, context);
-  const base = slot.sub(row).mul(chunk);
+  const row = entries.minimum(count - 1).maximum(0);
+  const place = { rows: count, columns: of.width, row, column };
+  return context.element(value, Points.window(tensorTypeOf(value).shape, tile, place));
+}
+
+/** The carry combined with entries of a level from `first` to `end`, in their order. */
+function combineEntries(
+  carry: readonly Tile[],
+  level: Level,
+  first: Indices,
+  end: Indices,
+  block: Block,
+): readonly Tile[] {
+  const { op } = block.of;
   const { lift, combine } = foldingOf(op.regions.update_computation, op.operands.inputs);
-  const lifted = depth === 0 ? lift : (tile: Tile): Tile => tile;
-  const start = lift(constantTile(dtypeOf(op.operands.inputs[0] ?? value), neutral));
-  return loop({ to: chunk, carry: fullTile(start, points) }, (turn, carry) => {
-    const inner = context.inner();
-    const at = base.add(turn);
-    const isOwn = at.ge(first).and(at.lt(end));
-    const place: Index = at.minimum(count - 1);
-    const source = Points.at(shape, points.tile, [place, ...points.axes.slice(1)]);
-    const [next = carry] = combine([carry], [lifted(inner.element(value, source))], points, inner);
-    return fullTile(select(isOwn, next, carry), points);
+  const lifted = level.size === 1 ? lift : (tile: Tile): Tile => tile;
+  const values = level.size === 1 ? op.operands.updates : [level.value];
+  const atOnce = hasChunks(op) ? together : 1;
+  const turns = end
+    .sub(first)
+    .max()
+    .add(atOnce - 1)
+    .div(atOnce);
+  return loop({ to: turns, carry: [...carry] }, (turn, sums) => {
+    const inner = block.context.inner();
+    const entries = Array.from({ length: atOnce }, (_, i) => first.add(turn.mul(atOnce)).add(i));
+    const loaded = entries.map((entry) =>
+      values.map((value) => lifted(entriesAt({ value, count: level.count }, entry, block, inner))),
+    );
+    return entries.reduce<Tile[]>(
+      (before, entry, i) => {
+        const next = combine(before, loaded[i] ?? [], block.points, inner);
+        return next.map((tile, place) =>
+          fullTile(select(entry.lt(end), tile, before[place] ?? tile), block.points),
+        );
+      },
+      [...sums],
+    );
   });
 }
 
-/** Each row combined with what is left for it. */
-function sortedRowsAt(
-  { operands, regions }: Scatter,
-  { value, count, depth }: Level,
-  starts: GraphValue,
-  points: Points,
-  context: PointContext,
+/** The same of entries of which many can be one row's: by chunks where there are some, with what is before and after them. */
+function combineByChunks(
+  carry: readonly Tile[],
+  [level, ...above]: readonly Level[],
+  first: Indices,
+  end: Indices,
+  block: Block,
 ): readonly Tile[] {
-  const { shape } = tensorTypeOf(value);
-  points.settle();
-  const row = fullTile(tileOfIndex(points.axis(0)), points);
-  const first = startOf(starts, row, depth, points, context);
-  const own = startOf(starts, row.add(1), depth, points, context).sub(first);
-  const { lift, combine, finish } =
-    depth === 0
-      ? {
-          lift: (tile: Tile): Tile => tile,
-          combine: (
-            carry: readonly Tile[],
-            values: readonly Tile[],
-            at: Points,
-            of: PointContext,
-          ) => combined(regions.update_computation, carry, values, at, of),
-          finish: (tile: Tile): Tile => tile,
-        }
-      : foldingOf(regions.update_computation, operands.inputs);
-  const start = operands.inputs.map((each) =>
-    fullTile(lift(context.element(each, points)), points),
+  if (level === undefined) return carry;
+  if (above.length === 0) return combineEntries(carry, level, first, end, block);
+  const isFew = end.sub(first).le(fewUpdates);
+  const from = first.add(chunk - 1).div(chunk);
+  const to = isFew.select(from, end.div(chunk));
+  const before = combineEntries(carry, level, first, isFew.select(end, from.mul(chunk)), block);
+  const within = combineByChunks(before, above, from, to, block);
+  return combineEntries(within, level, isFew.select(end, to.mul(chunk)), end, block);
+}
+
+/** Chunks of entries: those within one row combined, others anything. */
+function combineChunks(
+  of: SortedRows,
+  from: Level,
+  to: Level,
+  tile: BlockTile,
+  parts: TiledParts,
+): void {
+  const { op, rows, updates } = of;
+  const block = blockOf(of, [to.count, of.width], to.count, tile, parts);
+  const numbers = rowNumbers(parts, to.count, tile);
+  const [first, last] = [numbers.mul(to.size), numbers.add(1).mul(to.size).sub(1)];
+  const row = rowOf(op, first, tile, parts.context);
+  const isOne = row
+    .eq(rowOf(op, last, tile, parts.context))
+    .and(row.ge(0))
+    .and(row.lt(rows))
+    .and(first.div(updates).eq(last.div(updates)));
+  const { lift } = foldingOf(op.regions.update_computation, op.operands.inputs);
+  const base = numbers.mul(chunk);
+  const start = entriesAt(from, base, block, parts.context);
+  const [sum] = combineEntries(
+    [fullTile(from.size === 1 ? lift(start) : start, block.points)],
+    from,
+    base.add(1),
+    isOne.select(base.add(chunk), base.add(1)),
+    block,
   );
-  const sums = loop({ to: own.max(), carry: [...start] }, (turn, carry) => {
-    const inner = context.inner();
-    const place: Index = first.add(turn).minimum(count - 1);
-    const at = Points.at(shape, points.tile, [place, ...points.axes.slice(1)]);
-    const values = (depth === 0 ? operands.updates : [value]).map((each) =>
-      inner.element(each, at),
-    );
-    const isOwn = tileOfIndex(turn).lt(own);
-    return combine(carry, values, points, inner).map((tile, i) =>
-      fullTile(select(isOwn, tile, carry[i] ?? tile), points),
-    );
-  });
-  return sums.map(finish);
+  storeTile(sum, of.width, to.count, tile, parts, 0);
+}
+
+/** Each row combined with its updates. */
+function combineRows(
+  of: SortedRows,
+  levels: readonly Level[],
+  tile: BlockTile,
+  parts: TiledParts,
+): void {
+  const { operands, regions } = of.op;
+  const [operand] = operands.inputs;
+  const [updates] = levels;
+  if (operand === undefined || updates === undefined) return;
+  const total = of.batches * of.rows;
+  const block = blockOf(of, tensorTypeOf(operand).shape, total, tile, parts);
+  const row = rowNumbers(parts, total, tile);
+  const place = row.add(row.div(of.rows));
+  const startOf = (at: Indices): Indices => {
+    const flat = Points.at([of.batches * (of.rows + 1)], tile, [at]);
+    const shape = tensorTypeOf(of.starts).shape;
+    return indexOfTile(parts.context.element(of.starts, flat.reshape(shape)));
+  };
+  const [first, end] = [startOf(place), startOf(place.add(1))];
+  const { lift, finish } = foldingOf(regions.update_computation, operands.inputs);
+  const start = operands.inputs.map((each) => parts.context.element(each, block.points));
+  const results = keepsLast(of.op)
+    ? start.map((old, i) => {
+        const value = operands.updates[i] ?? updates.value;
+        const last = entriesAt({ ...updates, value }, end.sub(1), block, parts.context);
+        return select(first.lt(end), last, old);
+      })
+    : combineByChunks(
+        start.map((tile_) => fullTile(lift(tile_), block.points)),
+        levels,
+        first,
+        end,
+        block,
+      ).map(finish);
+  for (const [i, result] of results.entries()) storeTile(result, of.width, total, tile, parts, i);
+}
+
+function storeTile(
+  tile: Tile | undefined,
+  width: number,
+  count: number,
+  [height, columns]: BlockTile,
+  { outputs, at }: TiledParts,
+  place: number,
+): void {
+  const window = outputs[place]
+    ?.reshape([count, width])
+    .at(slice(at("part").mul(height), height), slice(at("column").mul(columns), columns));
+  if (tile !== undefined) window?.store(tile.broadcastTo([height, columns]));
 }
