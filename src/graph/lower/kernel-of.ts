@@ -4,7 +4,8 @@
  * layers compile once.
  */
 import type { DType } from "../../formats/dtype.ts";
-import { tensor, cdiv, kernel, slice } from "../../lang/index.ts";
+import { i32 } from "../../formats/dtype.ts";
+import { tensor, cdiv, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { activeTrace } from "../../lang/trace.ts";
 import { elementwiseOps } from "../ops/elementwise.ts";
@@ -13,8 +14,10 @@ import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import { PointContext } from "./context.ts";
 import type { AnyPointRule } from "./context.ts";
-import { Points } from "./points/points.ts";
-import { loweringOf } from "./record.ts";
+import type { UpdateInPlace } from "./lowering.ts";
+import { tileOfIndex } from "./points/indices.ts";
+import { Points, stridesOf, sumOfProducts } from "./points/points.ts";
+import { loweringOf, updateOf } from "./record.ts";
 import { cannotRun, dtypeOf, tensorTypeOf } from "./storage.ts";
 import { tileExtent } from "./tiled/tiled.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
@@ -37,8 +40,13 @@ export interface Group {
   /** Tells such rules apart. */
   readonly key: string;
   /** Inputs in whose memory results are written, by the results' places; none of `inputs`. */
-  readonly inPlace?: ReadonlyMap<number, GraphValue> | undefined;
+  readonly inPlace?: InPlace | undefined;
 }
+
+/** Values that lie where a result does, by the results' places. */
+export type InPlace = ReadonlyMap<number, readonly GraphValue[]>;
+
+const nothing: InPlace = new Map();
 
 const applyRule: AnyPointRule = (op, points, context) => {
   const lowering = loweringOf(op);
@@ -84,13 +92,14 @@ interface KernelParts {
 }
 
 function makeKernel(group: Group): KernelDefinition {
-  const { inputs, results, ops, source, tiled, inPlace = new Map<number, GraphValue>() } = group;
+  const { inputs, results, ops, source, tiled, inPlace = nothing } = group;
   const all = [...ops, ...(source === undefined ? [] : [source])];
   const definitions = new Map(all.flatMap(definitionsOf));
-  const run = runOf(group);
+  const update = updateWithin(group);
+  const run = runOf(update?.shape ?? shapeOfResults(group));
   const arrays = results.map((value, i) => [outputName(i), flatArray(value)] as const);
   const spec = {
-    name: tiled === undefined ? group.title : `${group.title}_${tiled.title}`,
+    name: nameOf(group),
     grid: tiled?.grid ?? { block: cdiv(run.count, run.width) },
     inputs: Object.fromEntries(inputs.map((value, i) => [inputName(i), flatArray(value)])),
     outputs: Object.fromEntries(arrays.filter((_, i) => !inPlace.has(i))),
@@ -100,10 +109,13 @@ function makeKernel(group: Group): KernelDefinition {
     const named = parts as unknown as KernelParts;
     const refs = new Map(inputs.map((value, i) => [value, named[inputName(i)] as Ref]));
     const outputs = results.map((_, i) => named[outputName(i)] as Ref);
-    for (const [place, value] of inPlace) refs.set(value, outputs[place] as Ref);
+    for (const [place, values] of inPlace)
+      for (const value of values) refs.set(value, outputs[place] as Ref);
     const context = new PointContext({ refs, definitions, rule: applyRule });
     if (tiled === undefined) {
-      storeRun(group, context, (named["block"] as Scalar<"i32">).mul(run.width), outputs);
+      const start = (named["block"] as Scalar<"i32">).mul(run.width);
+      if (update === undefined) storeRun(group, context, start, outputs);
+      else storeUpdate(update, context, start, outputs);
       activeTrace(group.title).forgetConditions();
       return;
     }
@@ -139,11 +151,55 @@ export function pointwiseInputs({ ops, inputs, rule, tiled }: Group): readonly G
   return inputs.filter((value) => !elsewhere.has(value));
 }
 
-/** How many elements results have, and how many of them a block makes. */
-function runOf({ results }: Group) {
+/**
+ * What the last op of a group changes of an input in whose memory its result may lie. Whatever else the group computes reads that
+ * input nowhere: other elements of it may be changed already.
+ */
+export function updateOfGroup({
+  ops,
+  inputs,
+  results,
+  rule,
+  tiled,
+}: Group): UpdateInPlace | undefined {
+  const [result, ...others] = results;
+  const root = ops.at(-1);
+  if (rule !== undefined || tiled !== undefined || root === undefined) return undefined;
+  if (others.length > 0 || root.results[0] !== result) return undefined;
+  const update = updateOf(root);
+  if (update === undefined || !inputs.includes(update.operand)) return undefined;
+  if (sizeOf(update.shape) === 0) return undefined;
+  const uses = ops.flatMap(usesWithin).filter((value) => value === update.operand);
+  return uses.length === 1 ? update : undefined;
+}
+
+/** What an op and those of its regions use. */
+function usesWithin(op: AnyGraphOp): readonly GraphValue[] {
+  const within = regionsOf(op).flatMap((region) => [...opsWithin(region)]);
+  return [...operandsOf(op), ...within.flatMap(operandsOf)];
+}
+
+/** The update that a group is, where its result lies in the operand's memory. */
+function updateWithin(group: Group): UpdateInPlace | undefined {
+  const [value] = group.inPlace?.get(0) ?? [];
+  if (value === undefined) return undefined;
+  const update = updateOfGroup({ ...group, inputs: [...group.inputs, value] });
+  return update?.operand === value ? update : undefined;
+}
+
+function nameOf(group: Group): string {
+  if (group.tiled !== undefined) return `${group.title}_${group.tiled.title}`;
+  return updateWithin(group) === undefined ? group.title : `${group.title}_in_place`;
+}
+
+function shapeOfResults({ results }: Group): readonly number[] {
   const [first] = results;
   if (first === undefined) throw new Error("a kernel has results");
-  const { shape } = tensorTypeOf(first);
+  return tensorTypeOf(first).shape;
+}
+
+/** How many elements are made, and how many of them a block makes. */
+function runOf(shape: readonly number[]) {
   const count = sizeOf(shape);
   return { shape, count, width: widthFor(count) };
 }
@@ -155,15 +211,40 @@ function storeRun(
   start: Scalar<"i32">,
   outputs: readonly Ref[],
 ): void {
-  const { shape, width } = runOf(group);
-  const isScalar = shape.length === 0;
-  const points = isScalar ? Points.run([1], 0, 1).scalar() : Points.run(shape, start, width);
+  const { shape, width } = runOf(shapeOfResults(group));
+  const points = pointsOfRun(shape, start, width);
   const tiles =
     group.rule === undefined
       ? group.results.map((value) => context.element(value, points))
       : group.rule(points, context);
   for (const [i, tile] of tiles.entries())
     outputs[i]?.at(slice(start, width)).store(tile.broadcastTo([width]));
+}
+
+function pointsOfRun(shape: readonly number[], start: Scalar<"i32">, width: number): Points {
+  return shape.length === 0 ? Points.run([1], 0, 1).scalar() : Points.run(shape, start, width);
+}
+
+/** Stores the elements of a window, a run of them a block, into the array that they are a part of. */
+function storeUpdate(
+  { operand, shape, rule }: UpdateInPlace,
+  context: PointContext,
+  start: Scalar<"i32">,
+  [output]: readonly Ref[],
+): void {
+  const { count, width } = runOf(shape);
+  const { axes, value, where } = rule(pointsOfRun(shape, start, width), context);
+  if (where === false) return;
+  const isLast = count % width === 0 ? [] : [iota(i32, [width], { axis: 0 }).add(start).lt(count)];
+  const conditions = [...isLast, ...(where === true ? [] : [where.broadcastTo([width])])];
+  const [first, ...others] = conditions;
+  const position = sumOfProducts(axes, stridesOf(tensorTypeOf(operand).shape));
+  output
+    ?.at(tileOfIndex(position).broadcastTo([width]))
+    .store(
+      value.broadcastTo([width]),
+      first === undefined ? {} : { where: others.reduce((all, each) => all.and(each), first) },
+    );
 }
 
 /** The names of a kernel's arrays. */
@@ -200,7 +281,10 @@ function groupText({ title, ops, inputs, results, source, key, inPlace }: Group)
   return [
     `${title} ${key}`,
     inputs.map((value) => names.of(value)).join(),
-    ...Array.from(inPlace ?? [], ([place, value]) => `${place} in ${names.of(value)}`),
+    ...Array.from(
+      inPlace ?? [],
+      ([place, values]) => `${place} in ${values.map((value) => names.of(value)).join()}`,
+    ),
     ...ops.map((op) => opText(op, names)),
     ...(source === undefined ? [] : [opText(source, names)]),
     results.map((value) => names.of(value)).join(),

@@ -22,6 +22,7 @@ import type { GraphModule, GraphOp, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import type { PointContext } from "./context.ts";
 import type { LibraryCall } from "./library.ts";
+import type { Index } from "./points/indices.ts";
 import type { Points } from "./points/points.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
@@ -48,6 +49,23 @@ export interface KernelStep {
   readonly tiled?: TiledKernel;
 }
 
+/** What an op changes of an operand, where the result lies in the operand's memory: elements of a window, the others stay as they are. */
+export interface UpdateInPlace {
+  /** The operand whose memory it is. */
+  readonly operand: GraphValue;
+  /** The extents of the window. */
+  readonly shape: readonly number[];
+  /** Where the elements at points of the window go, what they are, and whether they go anywhere. */
+  readonly rule: (
+    points: Points,
+    context: PointContext,
+  ) => {
+    readonly axes: readonly Index[];
+    readonly value: Tile;
+    readonly where: boolean | Tile<"bool">;
+  };
+}
+
 export type Lowering<K extends GraphOpKind> =
   | {
       readonly form: "map";
@@ -58,10 +76,14 @@ export type Lowering<K extends GraphOpKind> =
       readonly sameBytes?: ((op: GraphOp<K>) => GraphValue) | undefined;
       /** An operation of the library where the result is kept, which reads its operands from memory. */
       readonly library?: ((op: GraphOp<K>) => LibraryCall | undefined) | undefined;
+      /** How the result is made in the memory of an operand that nobody needs any more. */
+      readonly update?: ((op: GraphOp<K>) => UpdateInPlace | undefined) | undefined;
     }
   | {
       readonly form: "fold";
       readonly rule: PointRule<K>;
+      /** The same. */
+      readonly update?: ((op: GraphOp<K>) => UpdateInPlace | undefined) | undefined;
       /** A kernel over larger tiles, for the shapes and types that have one. */
       readonly tiled?: ((op: GraphOp<K>) => TiledKernel | undefined) | undefined;
       /** An operation of the library, which goes before both. */

@@ -14,7 +14,7 @@ import { libraryProduct } from "./library.ts";
 import type { LibraryCall } from "./library.ts";
 
 import { fold, refuse } from "./lowering.ts";
-import type { Lowering, Lowerings } from "./lowering.ts";
+import type { Lowering, Lowerings, UpdateInPlace } from "./lowering.ts";
 import { callLowering } from "./rules/calls.ts";
 import { elementwiseLowerings } from "./rules/elementwise.ts";
 import { dotAt, plainDotNumbers } from "./rules/products.ts";
@@ -22,7 +22,7 @@ import { raggedDotAt } from "./rules/ragged.ts";
 import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
 import { sortedRowSteps } from "./rules/scatter-rows.ts";
-import { scatterAt } from "./rules/scatter.ts";
+import { scatterAt, scatterUpdate } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
 import { topKLowering } from "./sort/top-k.ts";
 import { tiledMatmul } from "./tiled/matmul.ts";
@@ -69,7 +69,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
                 steps: sortedRowSteps,
                 inline: ({ operands }) => [...operands.inputs, ...operands.updates],
               }
-            : fold(scatterAt),
+            : { form: "fold", rule: scatterAt, update: scatterUpdate },
   },
   "stablehlo.dot_general": {
     form: "fold",
@@ -174,6 +174,13 @@ export function libraryCallOf(op: AnyGraphOp): LibraryCall | undefined {
   const lowering = loweringOf(op);
   const mayCall = lowering.form === "fold" || lowering.form === "map";
   return mayCall ? lowering.library?.(own(op)) : undefined;
+}
+
+/** What an op changes of an operand in whose memory its result lies. */
+export function updateOf(op: AnyGraphOp): UpdateInPlace | undefined {
+  const lowering = loweringOf(op);
+  const mayUpdate = lowering.form === "fold" || lowering.form === "map";
+  return mayUpdate ? lowering.update?.(own(op)) : undefined;
 }
 
 /** Whether kernels of an op compute an operand where they use it, once an element. */

@@ -95,6 +95,16 @@ export function requireArrays(
   if (!counts || expected.join() !== found.join()) misfit(plan, expected, found);
   for (const [place, output] of outputs.entries()) {
     const taken = plan.aliases.get(place);
+    const given = taken === undefined ? undefined : inputs[taken];
+    if (given !== undefined && !output.overlaps(given))
+      throw new TilewrightError({
+        code: "TW4014",
+        message: `@${plan.name} writes result ${place} over argument ${taken}, and is given two arrays for them`,
+        expected: "one array for both, since the argument is donated",
+        found: "arrays that do not overlap",
+        remedy:
+          "hand the argument's array in for the result, or donate nothing: compilePlan(module, name, [])",
+      });
     const input = inputs.findIndex((each, i) => i !== taken && output.overlaps(each));
     const other = outputs.findIndex((each, i) => i > place && output.overlaps(each));
     if (input < 0 && other < 0) continue;

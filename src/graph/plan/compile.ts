@@ -11,10 +11,16 @@ import type { HostArray } from "../../formats/hostarray.ts";
 import { placedAt, TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
-import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
+import { kernelOf, pointwiseInputs, updateOfGroup } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
-import { libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "../lower/record.ts";
+import {
+  libraryCallOf,
+  loweringOf,
+  sharedOperand,
+  tiledKernelOf,
+  updateOf,
+} from "../lower/record.ts";
 import {
   cannotRun,
   heldType,
@@ -39,11 +45,13 @@ import { opsWithin, regionsOf } from "../ops/traverse.ts";
 import { tripCount } from "../ops/trip-count.ts";
 import { inlinePass } from "../passes/inline.ts";
 import { runPasses } from "../passes/pass-order.ts";
-import { withAliases } from "./aliases.ts";
 import { placeBuffers } from "./buffer-assignment.ts";
 import { devicePasses } from "./device-passes.ts";
 import type { CompileOptions } from "./device-passes.ts";
+import { donatedBy } from "./donation.ts";
 import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
+import { shareStorage } from "./storage-sharing.ts";
+import type { UnplacedPlan } from "./storage-sharing.ts";
 
 /** The module with this function alone for others to call, so that what only others need is dropped. */
 function only(module: GraphModule, name: string): GraphModule {
@@ -76,21 +84,25 @@ function requireKnownTypes(region: GraphRegion, location: Location): void {
   }
 }
 
-/** The plan of a function; arguments at the places of `donated` may be overwritten by results. */
+/** The plan of a function; arguments at the places of `donated`, or those that its text says, may be overwritten. */
 export function compilePlan(
   module: GraphModule,
   name: string,
-  donated: readonly number[] = [],
+  donated: readonly number[] | undefined = undefined,
   { matmulPrecision = "f32" }: CompileOptions = {},
 ): Plan {
-  const { body: declared, location } = functionOf(module, name);
+  const asked = functionOf(module, name);
+  const { body: declared, location } = asked;
   const inlined = inlinePass.run(only(module, name));
   for (const { body, location: place } of inlined.functions.values())
     requireKnownTypes(body, place);
   return placing(location, () => {
     const { body } = functionOf(runPasses(inlined, devicePasses(name, matmulPrecision)), name);
-    const steps = new Compiler().compile(body, declared, name, location);
-    return withAliases({ ...steps, matmulPrecision }, donated);
+    const unplaced = new Compiler().compile(body, declared, name, location);
+    const given = donated && new Map(donated.map((index) => [index, undefined]));
+    const { steps, aliases } = shareStorage(unplaced, given ?? donatedBy(asked));
+    const { offsets, bytes } = placeBuffers(steps);
+    return { ...unplaced, matmulPrecision, steps, aliases, offsets, arenaBytes: bytes };
   });
 }
 
@@ -107,7 +119,7 @@ class Compiler {
     declared: GraphRegion,
     name: string,
     location: Location,
-  ): Omit<Plan, "matmulPrecision"> {
+  ): UnplacedPlan {
     for (const { type } of declared.parameters) heldType(type, location);
     for (const op of opsWithin(body)) requireStorage(op);
     for (const [index, value] of body.parameters.entries())
@@ -116,8 +128,6 @@ class Compiler {
     const outputs = results.map((value, index) =>
       this.#buffer(tensorTypeOf(value), { kind: "result", index }),
     );
-    const steps = this.#region(body, results, outputs);
-    const { offsets, bytes } = placeBuffers(steps);
     return {
       name,
       parameters: declared.parameters.map(({ type }) => heldType(type)),
@@ -125,10 +135,7 @@ class Compiler {
         .filter(({ type }) => isTensor(type))
         .map(({ type }) => heldType(type)),
       constants: this.#constants,
-      arenaBytes: bytes,
-      offsets,
-      steps,
-      aliases: new Map(),
+      steps: this.#region(body, results, outputs),
     };
   }
 
@@ -426,21 +433,23 @@ class Compiler {
   }
 
   /** The inputs of a group that results may be written over, and the kernel that does. */
-  #inPlace(group: Group): Pick<LaunchStep, "pointwise" | "inPlace"> {
-    const values = new Map(
-      pointwiseInputs(group).map((value) => [this.#bufferOf(value), value] as const),
-    );
+  #inPlace(group: Group): Pick<LaunchStep, "form" | "overwritable" | "inPlace"> {
+    const update = updateOfGroup(group)?.operand;
+    const free = update === undefined ? pointwiseInputs(group) : [update];
+    const buffers = free.map((value) => this.#bufferOf(value));
     return {
-      pointwise: new Set(values.keys()),
-      inPlace: (buffers) => {
-        const inPlace = new Map<number, GraphValue>();
-        for (const [place, buffer] of buffers) {
-          const value = values.get(buffer);
-          if (value === undefined) throw new Error("the buffer is read elsewhere, too");
-          inPlace.set(place, value);
-        }
-        const taken = new Set(inPlace.values());
-        const inputs = group.inputs.filter((value) => !taken.has(value));
+      form: update === undefined ? "other" : "update",
+      overwritable: new Map(group.results.map((_, place) => [place, buffers])),
+      inPlace: (overwritten) => {
+        const taken = new Set([...overwritten.values()].flat());
+        const values = group.inputs.filter((value) => taken.has(this.#bufferOf(value)));
+        const inPlace = new Map(
+          Array.from(overwritten, ([place, over]) => [
+            place,
+            values.filter((value) => over.includes(this.#bufferOf(value))),
+          ]),
+        );
+        const inputs = group.inputs.filter((value) => !values.includes(value));
         return kernelOf({ ...group, inputs, inPlace });
       },
     };
@@ -478,8 +487,9 @@ class Compiler {
       inputs: [source],
       outputs: [target],
       overwritten: new Map(),
-      pointwise: new Set(),
+      overwritable: new Map(),
       inPlace: () => kernel,
+      form: "copy",
       name: "copy",
     });
   }
@@ -521,13 +531,15 @@ class Compiler {
     const [condition] = cond.results;
     if (condition === undefined) throw new Error("a condition has a result");
     const predicate = this.#buffer(tensorTypeOf(condition), { kind: "arena" });
+    const trips = tripCount(op, this.#literals);
     const asking = this.#region(cond, [condition], [predicate]);
     steps.push({
       kind: "while",
-      condition: asking,
+      // Nobody asks where the number of turns is known.
+      condition: trips === undefined ? asking : [],
       predicate,
       body: this.#turn(body, carries),
-      trips: tripCount(op, this.#literals),
+      trips,
       name: op.name,
     });
   }
@@ -582,6 +594,7 @@ function isDeferrable(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): 
     loweringOf(op).form === "map" &&
     op.kind !== "stablehlo.constant" &&
     libraryCallOf(op) === undefined &&
+    updateOf(op) === undefined &&
     op.results.every((value) => wanted.get(value)?.place.kind === "result")
   );
 }

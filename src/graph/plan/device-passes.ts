@@ -11,6 +11,7 @@ import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { csePass } from "../passes/cse.ts";
 import { dcePass } from "../passes/dce.ts";
 import { inlinePass } from "../passes/inline.ts";
+import { loopCarriesPass } from "../passes/loop-carries.ts";
 import { hoistPass, unrollPass } from "../passes/loops.ts";
 import type { GraphPass } from "../passes/pass.ts";
 import { simplifyPass } from "../passes/simplify.ts";
@@ -38,6 +39,7 @@ export function devicePasses(name: string, precision: MatmulPrecision): readonly
     matmulPrecisionPass(precision),
     normalProductsPass,
     simplifyPass,
+    loopCarriesPass,
     hoistPass,
     csePass,
     simplifyPass,

@@ -35,15 +35,20 @@ export interface LaunchStep {
   readonly kernel: KernelDefinition;
   readonly inputs: readonly Buffer[];
   readonly outputs: readonly Buffer[];
-  /** Inputs that results are written over, by the results' places. */
-  readonly overwritten: ReadonlyMap<number, Buffer>;
-  /** Inputs that are read each at the results' own places. */
-  readonly pointwise: ReadonlySet<Buffer>;
-  /** The kernel that writes results over some of these, by the results' places. */
-  readonly inPlace: (inputs: ReadonlyMap<number, Buffer>) => KernelDefinition;
+  /** Inputs that results are written over, by the results' places; they are none of `inputs` any more. */
+  readonly overwritten: Overwritten;
+  /** Inputs that a result may be written over: those that are read at its own places, or what it updates a part of. */
+  readonly overwritable: Overwritten;
+  /** The kernel that writes results over some of these. */
+  readonly inPlace: (overwritten: Overwritten) => KernelDefinition;
+  /** Whether its result is its input as it is, an input of which a part is changed, or anything else. */
+  readonly form: "copy" | "update" | "other";
   /** What the program calls it. */
   readonly name: string;
 }
+
+/** Lists of buffers by the places of results. */
+export type Overwritten = ReadonlyMap<number, readonly Buffer[]>;
 
 /** An operation of the library: its arguments are buffers under shapes. */
 export interface OperationStep {

@@ -88,6 +88,28 @@ test("arrays that do not fit are refused when they are bound", async () => {
   });
 });
 
+test("a result that is written over a donated argument is given the argument's array", async () => {
+  const [module] =
+    parseGraph(`func.func @main(%x: tensor<2xf32> {jax.buffer_donor = true}) -> tensor<2xf32> {
+    %0 = stablehlo.negate %x : tensor<2xf32>
+    return %0 : tensor<2xf32> }`);
+  if (module === undefined) throw new Error("no program");
+  const donating = await Program.load(device, compilePlan(module, "main"));
+  const given = [
+    device.upload(fromNumbers(f32, [2], [1, 2])),
+    device.upload(fromNumbers(f32, [2], [3, 4])),
+  ];
+  await using(await Promise.all(given), async (x, y) => {
+    if (x === undefined || y === undefined) throw new Error("there are two");
+    expect(() => donating.bind([x], [y])).toThrow("TW4014");
+    const bound = donating.bind([x], [x]);
+    await bound.run();
+    expect(toNumbers(await device.download(x))).toEqual(Float64Array.of(-1, -2));
+    bound.dispose();
+  });
+  donating.dispose();
+});
+
 test("a program that was disposed of takes no more work", async () => {
   const [module] = parseGraph(text);
   if (module === undefined) throw new Error("no program");

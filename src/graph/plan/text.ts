@@ -23,7 +23,9 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
         list.map(place).join(", "),
       );
       const { name } = step.kernel.kernel;
-      return [`${indent}launch ${name}(${inputs}) -> ${outputs}${remark(step.name)}`];
+      const over = [...step.overwritten.values()].flat().map(place);
+      const how = over.length === 0 ? "" : ` over ${over.join(", ")}`;
+      return [`${indent}launch ${name}(${inputs}) -> ${outputs}${how}${remark(step.name)}`];
     }
     case "operation": {
       const [inputs, outputs] = [step.inputs, step.outputs].map((list) =>

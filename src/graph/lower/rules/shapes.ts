@@ -169,19 +169,15 @@ function concatenateAt(
 }
 
 function updateAt(
-  { operands }: GraphOp<"stablehlo.dynamic_update_slice">,
+  op: GraphOp<"stablehlo.dynamic_update_slice">,
   points: Points,
   context: PointContext,
 ): readonly Tile[] {
-  const { operand, update, start_indices: starts } = operands;
+  const { operand, update } = op.operands;
   const sizes = shapeOf(update);
   if (sizes.length === 0) return [context.element(update, points.scalar())];
-  const moved = points.axes.map((index, axis) => {
-    const last = (points.shape[axis] ?? 0) - (sizes[axis] ?? 0);
-    const start = starts[axis];
-    if (last === 0 || start === undefined) return index;
-    return subtractIndex(index, clampIndex(givenIndex(start, points, context), last));
-  });
+  const starts = updateStarts(op, points, context);
+  const moved = points.axes.map((index, axis) => subtractIndex(index, starts[axis] ?? 0));
   const inside = allOf(
     moved.map((index, axis) => ({
       about: index,
@@ -195,6 +191,21 @@ function updateAt(
       () => context.element(operand, points),
     ),
   ];
+}
+
+/** Where the window of an update begins: so that it lies within the operand. */
+function updateStarts(
+  { operands }: GraphOp<"stablehlo.dynamic_update_slice">,
+  points: Points,
+  context: PointContext,
+): readonly Index[] {
+  const sizes = shapeOf(operands.update);
+  return shapeOf(operands.operand).map((extent, axis) => {
+    const last = extent - (sizes[axis] ?? 0);
+    const start = operands.start_indices[axis];
+    if (last === 0 || start === undefined) return 0;
+    return clampIndex(givenIndex(start, points, context), last);
+  });
 }
 
 export const shapeLowerings = {
@@ -287,7 +298,23 @@ export const shapeLowerings = {
     });
     return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
   }),
-  "stablehlo.dynamic_update_slice": map(updateAt),
+  "stablehlo.dynamic_update_slice": {
+    form: "map",
+    isFree: false,
+    rule: updateAt,
+    update: (op) => ({
+      operand: op.operands.operand,
+      shape: shapeOf(op.operands.update),
+      rule: (points, context) => {
+        const starts = updateStarts(op, points, context);
+        return {
+          axes: starts.map((start, axis) => addIndex(points.axis(axis), start)),
+          value: context.broadcast(op.operands.update, points),
+          where: true,
+        };
+      },
+    }),
+  },
   "stablehlo.gather": map(({ operands, attributes }, points, context) => [
     gatherAt(
       operands.operand,
