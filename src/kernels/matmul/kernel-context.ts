@@ -75,6 +75,8 @@ export interface Work {
   readonly dimensions: ProductDimensions;
   /** What the prologue takes besides its operand, in memory and in slots of the ring. */
   readonly prologueInputs: readonly PrologueSource[];
+  /** All arguments of the kernel by their names. */
+  readonly named: { readonly [name: string]: Ref };
   /** Of sparse weights, likewise. */
   readonly metadata: { readonly all: Ref; readonly tiles: Ref } | undefined;
   /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */

@@ -18,6 +18,7 @@ import { optionText } from "../../support/options.ts";
 import { givenArray, requireFields, requireRows, requiredArray } from "../support/arguments.ts";
 import type { Fields } from "../support/arguments.ts";
 import { splitPrecisions } from "../../lang/split-precision.ts";
+import { blockScalesOf, blockScaleSpecs } from "./block-scales.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { inputShape } from "./epilogue/epilogue.ts";
 import type { Epilogue } from "./epilogue/epilogue.ts";
@@ -97,6 +98,17 @@ export interface MatmulPrologue<
   readonly compute: (tiles: { readonly [N in Name]: Tile<D> } & InputTiles<Inputs>) => Tile;
 }
 
+/** Of each operand, the block of its elements that shares a scale, in the order of its axes. */
+export interface ScaledBlocks {
+  readonly a: readonly [rows: number, k: 128];
+  readonly b: readonly [k: 128, columns: number];
+}
+
+/** The scales that blocks have. */
+export type ScaleArrays<Blocks> = Blocks extends ScaledBlocks
+  ? { readonly aScale: TensorSpec<"f32">; readonly bScale: TensorSpec<"f32"> }
+  : Readonly<Record<never, never>>;
+
 /** What `matmul` is made for: its operands, the format of the result, and the epilogue. */
 export interface MatmulSpec<
   A extends DTypeName,
@@ -104,6 +116,7 @@ export interface MatmulSpec<
   Out extends DTypeName,
   Inputs extends EpilogueInputs,
   Outputs extends EpilogueOutputs = NoOutputs,
+  Blocks extends ScaledBlocks | undefined = ScaledBlocks | undefined,
 > {
   /** [m, k], or [batch, m, k]. */
   readonly a: MatmulOperand<A>;
@@ -128,6 +141,11 @@ export interface MatmulSpec<
   readonly precision?: MatmulPrecision;
   /** How FP8 is summed; for FP8 alone, and always said. */
   readonly accumulation?: Accumulation;
+  /**
+   * The blocks of FP8 that share a scale of f32, of a [1, 128] or [rows, 128] and of b [128, columns]; sums are promoted. The scales are inputs: aScale
+   * [cdiv(m, rows), cdiv(k, 128)] and bScale [cdiv(n, columns), cdiv(k, 128)].
+   */
+  readonly blockScales?: Blocks;
   /** Instead of what the model would choose. */
   readonly configuration?: MatmulConfiguration;
 }
@@ -142,6 +160,7 @@ const fields: Fields = {
   prologue: "settings",
   precision: "choice",
   accumulation: "choice",
+  blockScales: "settings",
   configuration: "settings",
 };
 
@@ -216,7 +235,10 @@ export function matmul<
   Out extends DTypeName = A,
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
   const Outputs extends EpilogueOutputs = NoOutputs,
->(spec: MatmulSpec<A, B, Out, Inputs, Outputs>): Matmul<A, B, Out, Inputs, Outputs>;
+  const Blocks extends ScaledBlocks | undefined = undefined,
+>(
+  spec: MatmulSpec<A, B, Out, Inputs, Outputs, Blocks>,
+): Matmul<A, B, Out, Inputs & ScaleArrays<Blocks>, Outputs>;
 export function matmul(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("matmul", spec, fields, location);
@@ -284,8 +306,6 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
     weights === undefined
       ? prologuesOf(spec.prologue, given, { a, b }, location)
       : weightPrologue(weights, spec.prologue, given, batched.b, location);
-  const prologueInputs =
-    sparse === undefined ? ofPrologues : { [metadataName]: metadataSpec(...sparse.shape) };
   const multiplied = multipliedFormat({ a: a.spec, b: b.spec, prologues }, "a");
   const accumulator = accumulatorOf(
     of,
@@ -296,6 +316,13 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   requireSaid(of, spec, multiplied, location);
   const sizes = { m: a.rows, n: b.columns, k: a.columns, batch };
   const out = outputSpec(spec.out ?? usualOutput(multiplied, accumulator), batch, sizes.m, sizes.n);
+  const blockScales = blockScalesOf(of, spec.blockScales, given, location);
+  if (blockScales !== undefined) requireScalable(of, spec, multiplied, location);
+  const batches = { a: batched.a ? batch : undefined, b: batched.b ? batch : undefined };
+  const prologueInputs = {
+    ...(sparse === undefined ? ofPrologues : { [metadataName]: metadataSpec(...sparse.shape) }),
+    ...(blockScales && blockScaleSpecs(blockScales, sizes, batches)),
+  };
   const inputs = Object.fromEntries(
     Object.entries(given).filter(([name]) => !Object.hasOwn(prologueInputs, name)),
   );
@@ -316,7 +343,7 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
     accumulation: spec.accumulation,
     inputs,
     epilogue: spec.epilogue as Epilogue | undefined,
-    ...{ outputs, prologues, prologueInputs, weights, sparse: sparse !== undefined },
+    ...{ outputs, prologues, prologueInputs, weights, blockScales, sparse: sparse !== undefined },
   };
 }
 
@@ -345,6 +372,24 @@ function requireEpilogue(
     "no epilogue gives the outputs of matmul",
     "epilogue: ({ sums }) => ({ out: …, … })",
     "none",
+    location,
+  );
+}
+
+/** Refuses blocks of what is not summed in parts of 128. */
+function requireScalable(
+  of: string,
+  { accumulation, prologue }: Pick<GivenSpec, "accumulation" | "prologue">,
+  dtype: DType,
+  location: Location,
+): void {
+  const isFp8 = dtype === dtypes.f8e4m3fn || dtype === dtypes.f8e5m2;
+  if (isFp8 && accumulation === "promoted" && prologue === undefined) return;
+  throw refused(
+    "TW9903",
+    `${of} scales blocks of FP8 whose sums are promoted`,
+    'FP8, accumulation: "promoted" and no prologue',
+    isFp8 ? `accumulation ${optionText(accumulation)}` : dtype.name,
     location,
   );
 }

@@ -43,6 +43,7 @@ import { threadRows } from "./configuration.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { askAhead, asksAhead } from "./mainloop/prefetch.ts";
 import { copyTiles } from "./mainloop/producer.ts";
+import { blockScaleInputs } from "./block-scales.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { PersistentForm, Shapes, Work } from "./kernel-context.ts";
@@ -123,6 +124,7 @@ function traced(form: PersistentForm): KernelDefinition {
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
         ...inputs,
         ...(prologue && prologueSpecs(prologue, dimensions)),
+        ...blockScaleInputs(problem, dimensions),
         ...(problem.sparse && { [metadataName]: metadataSpec(k, n) }),
       },
       outputs: {
@@ -274,6 +276,7 @@ function workOf(
       all: requireRef(named, parameterName(input.name)),
       tiles: input.span === 1 ? requireRef(named, tilesName(input.name)) : undefined,
     })),
+    named,
     metadata: problem.sparse
       ? {
           all: requireRef(named, metadataName),

@@ -7,6 +7,7 @@ import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
+import { addScaled, blockScaleInputs, partScales } from "./block-scales.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName } from "./user-array-names.ts";
@@ -49,6 +50,7 @@ export function plainKernel(
           ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
         ]),
         ...(splitK === 1 ? inputSpecs(problem, dimensions, location) : {}),
+        ...blockScaleInputs(problem, dimensions),
         ...prologues.reduce((all, each) => ({ ...all, ...prologueSpecs(each, dimensions) }), {}),
       },
       outputs: {
@@ -68,8 +70,6 @@ export function plainKernel(
       const each = splitK === 1 ? allSteps : allSteps.add(splitK - 1).div(splitK);
       const from = splitK === 1 ? zero : layer.sub(inBatch.mul(splitK)).mul(each).minimum(allSteps);
       const steps = splitK === 1 ? allSteps : each.minimum(allSteps.sub(from));
-      const precision = problem.precision === undefined ? {} : { precision: problem.precision };
-      const dtype = problem.accumulator;
       const start: Tile = zeros(problem.accumulator, [rows, columns]);
       const sums: Tile = loop({ to: steps, carry: start }, (step, accumulator) => {
         const start = from.add(step).mul(depth);
@@ -84,10 +84,12 @@ export function plainKernel(
         };
         const left_ = multipliedPart(ofRows, storedA, { ...at, start: top, count: rows });
         const right = multipliedPart(ofColumns, storedB, { ...at, start: left, count: columns });
-        // Promoted sums are added in f32, step by step.
-        return problem.accumulation === "promoted"
-          ? accumulator.add(dot(left_, right, { dtype, accumulation: "fast" }))
-          : dot(left_, right, { accumulator, dtype, accumulation: "fast", ...precision });
+        const scales = (operand: "a" | "b", start: Scalar<"i32">, count: number) =>
+          partScales(problem, argument, { operand, batch: inBatch, start, count }, at.along);
+        return addStep(problem, accumulator, left_, right, [
+          scales("a", top, rows),
+          scales("b", left, columns),
+        ]);
       });
       const piece = { batch: inBatch, top, left, rows, columns };
       const done =
@@ -98,6 +100,24 @@ export function plainKernel(
       target.at(down, across).store(done);
     },
   ) as unknown as KernelDefinition;
+}
+
+/** Of the rows and of the columns of a step, where blocks have scales. */
+export type StepScales = readonly [rows: Tile<"f32"> | undefined, columns: Tile<"f32"> | undefined];
+
+/** Sums with the product of a step: those that are promoted are added in f32, step by step. */
+export function addStep(
+  { accumulator: dtype, precision, accumulation }: MatmulProblem,
+  sums: Tile,
+  left: Tile,
+  right: Tile,
+  scales: StepScales,
+): Tile {
+  const said = precision === undefined ? {} : { precision };
+  if (accumulation !== "promoted")
+    return dot(left, right, { accumulator: sums, dtype, accumulation: "fast", ...said });
+  const product = dot(left, right, { dtype: dtypes.f32, accumulation: "fast" });
+  return addScaled(sums as Tile<"f32">, product, ...scales) as Tile;
 }
 
 /** Where a part of an operand lies, and where its prologue finds the further inputs. */

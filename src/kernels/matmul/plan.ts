@@ -63,6 +63,7 @@ import type { Preparation } from "./prologue/prepare.ts";
 import { prologueOf, requireRoom } from "./problem.ts";
 import { refused } from "./argument-errors.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { suitsBlocks } from "./block-scales.ts";
 import { recipeOf } from "./f32-emulation.ts";
 import { withRoom } from "./heuristics/shared-memory-fit.ts";
 import { missingProduct } from "./weights/sparse-weights.ts";
@@ -252,6 +253,11 @@ function requirePlain(
       "tiles of f64 take more registers than there are",
       "at most one of rows, columns and depth of 128",
     );
+  if (!suitsBlocks(problem, rows, "a") || !suitsBlocks(problem, columns, "b"))
+    throw wrong(
+      "tiles lie in two blocks that have scales of their own",
+      "rows and columns that divide those of blocks",
+    );
   const suiting = plainDepthsOf(problem);
   const hasPrologue = (problem.prologues.a ?? problem.prologues.b) !== undefined;
   if (!suiting.includes(depth))
@@ -336,7 +342,7 @@ function requirePersistent(
 
 /** Refuses tiles of columns that registers do not suffice for, or that warps cannot share. */
 function requireColumns(
-  { columns, consumers }: PersistentConfiguration,
+  { columns, consumers, swapAB }: PersistentConfiguration,
   problem: MatmulProblem,
   text: string,
   location: Location,
@@ -346,6 +352,14 @@ function requireColumns(
       "TW9904",
       "tiles of f64 are multiplied by 32 columns",
       `a multiple of ${exchanged} columns`,
+      text,
+      location,
+    );
+  if (!suitsBlocks(problem, columns, swapAB ? "a" : "b"))
+    throw refused(
+      "TW9904",
+      "tiles lie in two blocks that have scales of their own",
+      `columns that divide the block's`,
       text,
       location,
     );

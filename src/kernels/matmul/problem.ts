@@ -18,6 +18,7 @@ import type { Target } from "../../targets/target.ts";
 import type { Epilogue } from "./epilogue/epilogue.ts";
 import type { FurtherOutput } from "./epilogue/outputs.ts";
 import { equalSizes, refused } from "./argument-errors.ts";
+import type { BlockScales } from "./block-scales.ts";
 import type { Prologue } from "./prologue/prologue.ts";
 import type { QuantizedSpec } from "./weights/quantized.ts";
 
@@ -57,7 +58,9 @@ export interface MatmulProblem {
   readonly weights: QuantizedSpec | undefined;
   /** Whether b holds two of every four elements along k (`sparse-weights.ts`). */
   readonly sparse: boolean;
-  /** What is read of operands besides them: the further inputs of prologues, or metadata. */
+  /** Which elements of FP8 share a scale of f32, where sums of 128 of k are multiplied by such. */
+  readonly blockScales: BlockScales | undefined;
+  /** What is read of operands besides them: the further inputs of prologues, scales of blocks, or metadata. */
   readonly prologueInputs: { readonly [name: string]: TensorSpec };
 }
 

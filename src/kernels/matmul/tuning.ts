@@ -57,7 +57,7 @@ export function matmulChoices(problem: MatmulProblem): OperationChoices {
 /** Formats, how operands lie, and what is done besides multiplying. */
 function variantOf(problem: MatmulProblem): string {
   const { a, b, out, major, batched, precision, accumulation, inputs, epilogue } = problem;
-  const { prologues, weights } = problem;
+  const { prologues, weights, blockScales } = problem;
   const further = Object.entries(inputs).map(
     ([name, { dtype, shape }]) => `${name} ${dtype.name}[${shape.map(sizeText).join(", ")}]`,
   );
@@ -69,6 +69,9 @@ function variantOf(problem: MatmulProblem): string {
     ...further,
     ...(weights === undefined ? [] : [weightsText(weights)]),
     ...(problem.sparse ? ["sparse"] : []),
+    ...(blockScales === undefined
+      ? []
+      : [`scales for ${blockScales.a} rows and ${blockScales.b} columns`]),
     ...(epilogue === undefined ? [] : ["epilogue"]),
     ...Object.values(prologues).flatMap((each) =>
       each === undefined ? [] : [`prologue of ${each.operand} to ${each.as.name}`],

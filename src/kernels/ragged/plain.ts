@@ -5,7 +5,6 @@ import {
   cdiv,
   constant,
   dim,
-  dot,
   kernel,
   loop,
   slice,
@@ -14,12 +13,13 @@ import {
 } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { alignedDimensions } from "../matmul/dimensions.ts";
 import { finished, inputSpecs } from "../matmul/epilogue/epilogue.ts";
-import { multipliedPart } from "../matmul/plain.ts";
+import { addStep, multipliedPart } from "../matmul/plain.ts";
+import type { StepScales } from "../matmul/plain.ts";
+import { blockScaleInputs, partScales } from "../matmul/block-scales.ts";
 import type { MatmulProblem } from "../matmul/problem.ts";
 import { prologueSpecs, storedDepth } from "../matmul/prologue/prologue.ts";
 import { tableSpecs, tileRows } from "./tile-scheduler.ts";
@@ -47,6 +47,7 @@ export function plainDotKernel(
         b: tensor(problem.b.dtype, [batch, ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB])]),
         ...inputSpecs(problem, dimensions, location),
         ...(prologues.b && prologueSpecs(prologues.b, dimensions)),
+        ...blockScaleInputs(problem, dimensions),
         ...tableSpecs(),
       },
       inouts: { out: tensor(problem.out.dtype, [m, n]) },
@@ -61,6 +62,8 @@ export function plainDotKernel(
         const left = j.mul(columns);
         const [down, across] = [slice(top, rows), slice(left, columns)];
         const ofGroup = b.at(group);
+        const scales = (operand: "a" | "b", start: Integer, count: number, along: Integer) =>
+          partScales(problem, argument, { operand, batch: group, start, count }, along);
         const sums = summed(problem, cdiv(k, depth), [rows, columns], (step) => {
           const start = step.mul(depth);
           const along = slice(start, depth);
@@ -75,6 +78,7 @@ export function plainDotKernel(
           return [
             major.a === "k" ? a.at(down, along).load() : a.at(along, down).transpose().load(),
             multipliedPart(prologues.b, stored, place),
+            [scales("a", top, rows, start), scales("b", left, columns, start)],
           ];
         });
         const piece = { batch: undefined, top, left, rows, columns };
@@ -129,20 +133,17 @@ export function outerKernel(
   ) as unknown as KernelDefinition;
 }
 
+const noScales: StepScales = [undefined, undefined];
+
 function summed(
-  { accumulator: dtype, precision, accumulation }: MatmulProblem,
+  problem: MatmulProblem,
   to: Integer | ReturnType<typeof cdiv>,
   shape: readonly number[],
-  operands: (step: Integer) => readonly [Tile, Tile],
+  operands: (step: Integer) => readonly [left: Tile, right: Tile, scales?: StepScales],
 ): Tile {
-  const start: Tile = zeros(dtype, shape);
-  const said = precision === undefined ? {} : { precision };
-  const asSummed = { accumulation: "fast" } as const;
+  const start: Tile = zeros(problem.accumulator, shape);
   return loop({ to, carry: start }, (step, accumulator) => {
-    const [left, right] = operands(step);
-    // Promoted sums are added in f32, step by step.
-    return accumulation === "promoted"
-      ? accumulator.add(dot(left, right, { dtype: dtype as DType<"f32">, ...asSummed }))
-      : dot(left, right, { accumulator, dtype: dtype as DType<"f32">, ...asSummed, ...said });
+    const [left, right, scales = noScales] = operands(step);
+    return addStep(problem, accumulator, left, right, scales);
   });
 }

@@ -34,7 +34,7 @@ import type {
 } from "../matmul/configuration.ts";
 import { inputShape } from "../matmul/epilogue/epilogue.ts";
 import { problemOf } from "../matmul/matmul.ts";
-import type { EpilogueInputs, WeightScales } from "../matmul/matmul.ts";
+import type { EpilogueInputs, ScaleArrays, ScaledBlocks, WeightScales } from "../matmul/matmul.ts";
 import {
   inputArguments,
   launched,
@@ -72,6 +72,7 @@ export interface RaggedDotSpec<
   B extends DTypeName,
   Out extends DTypeName,
   Inputs extends EpilogueInputs,
+  Blocks extends ScaledBlocks | undefined = ScaledBlocks | undefined,
 > {
   /** [m, k]: rows of all groups, one group after the other. */
   readonly a: GivenArray<A>;
@@ -89,6 +90,8 @@ export interface RaggedDotSpec<
   readonly precision?: MatmulPrecision;
   /** How FP8 is summed; for FP8 alone, and always said. */
   readonly accumulation?: Accumulation;
+  /** The blocks of FP8 that share a scale, as of `matmul`: of a [1, 128], since groups begin at any row. bScale is [g, cdiv(n, columns), cdiv(k, 128)]. */
+  readonly blockScales?: Blocks;
   /** Instead of what the model would choose. */
   readonly configuration?: TiledConfiguration;
 }
@@ -102,6 +105,7 @@ const fields: Fields = {
   epilogue: "function",
   precision: "choice",
   accumulation: "choice",
+  blockScales: "settings",
   configuration: "settings",
 };
 
@@ -148,7 +152,10 @@ export function raggedDot<
   B extends DTypeName,
   Out extends DTypeName = A,
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
->(spec: RaggedDotSpec<A, B, Out, Inputs>): RaggedDot<A, B, Out, Inputs>;
+  const Blocks extends ScaledBlocks | undefined = undefined,
+>(
+  spec: RaggedDotSpec<A, B, Out, Inputs, Blocks>,
+): RaggedDot<A, B, Out, Inputs & ScaleArrays<Blocks>>;
 export function raggedDot(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("raggedDot", spec, fields, location);
@@ -201,6 +208,14 @@ function dotProblem(spec: GivenSpec, location: Location): MatmulProblem {
   if (Object.hasOwn(spec.inputs ?? {}, "groupSizes"))
     throw nameTaken("groupSizes", "the sizes of groups", location);
   const problem = problemOf("raggedDot", { ...others, a, b }, location);
+  if ((problem.blockScales?.a ?? 1) !== 1)
+    throw refused(
+      "TW9902",
+      "rows of a group may begin within a block of a",
+      "blockScales: { a: [1, 128], … }",
+      `blocks of ${problem.blockScales?.a ?? 1} rows`,
+      location,
+    );
   const sizes = { ...problem.sizes, batch: undefined };
   for (const [name, input] of Object.entries(problem.inputs))
     inputShape(name, input, { of: problem.of, sizes }, location);

@@ -7,6 +7,7 @@ import type { PersistentConfiguration } from "../configuration.ts";
 import { exchanged } from "../mainloop/f64.ts";
 import { isHeld } from "../mainloop/register-operand.ts";
 import { mayHaveParts } from "../scheduler/split-k.ts";
+import { suitsBlocks } from "../block-scales.ts";
 import { prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { recipeOf } from "../f32-emulation.ts";
@@ -124,7 +125,9 @@ function tilingsOfRows(
   target: Target,
 ): readonly Tiling[] {
   const widest = Math.min(widestTile(problem), widestOf[consumers]);
-  const fitting = tileFormsOf(problem, recipe).filter(({ columns }) => columns <= widest);
+  const fitting = tileFormsOf(problem, recipe).filter(
+    ({ columns, swapAB }) => columns <= widest && suitsBlocks(problem, columns, swapAB ? "a" : "b"),
+  );
   return (["tiles", "stream-k", "split-k"] as const).flatMap((schedule) =>
     fitting
       .filter((form) => mayHave(problem, recipe, consumers, schedule, form))

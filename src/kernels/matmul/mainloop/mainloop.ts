@@ -24,6 +24,8 @@ import type { Accumulator, Ref, Scalar, Tile } from "../../../lang/index.ts";
 import type { Segment } from "../../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
+import { addScaled, partScales } from "../block-scales.ts";
+import type { ScaledPart } from "../block-scales.ts";
 import { threadRows } from "../configuration.ts";
 import { computedRows, quickRows } from "./prologue-operand.ts";
 import { following } from "./producer.ts";
@@ -379,12 +381,33 @@ function promotedSums(
   const none: Tile<"f32"> = zeros(dtypes.f32, sumShape(work));
   const sums = loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
     const turn = { index, step: from.add(step), place: () => place };
+    const [rows, columns] = scalesOfStep(work, place, index, turn.step);
     waitFull(work, carried.slot);
     const product = multiplySlot(work, emptySums(work), carried.slot, turn).wait();
     release(work, carried.slot);
-    return { product: carried.product.add(product), slot: following(carried.slot, stages) };
+    return {
+      product: addScaled(carried.product, product, rows, columns),
+      slot: following(carried.slot, stages),
+    };
   });
   return { ...sums, place };
+}
+
+/** The scales of a thread's rows and of its columns in a step, where blocks have such. */
+function scalesOfStep(
+  { form: { problem }, sides, shapes, named }: Work,
+  { batch, top, left }: TilePlace,
+  index: Scalar<"i32">,
+  step: Scalar<"i32">,
+): readonly (Tile<"f32"> | undefined)[] {
+  const parts: readonly ScaledPart[] = [
+    {
+      ...{ operand: sides.rows.name, batch, count: threadRows },
+      start: notBefore(top).add(index.mul(threadRows)),
+    },
+    { operand: sides.columns.name, batch, start: notBefore(left), count: shapes.columns },
+  ];
+  return parts.map((part) => partScales(problem, named, part, step.mul(shapes.depth)));
 }
 
 /** Steps of which tensor cores add up the corrections. Of numbers whose corrections all have one sign, 4096 of k cut off 2⁻²² of the sum, and no longer sum more. */
