@@ -85,7 +85,7 @@ export class Peer {
     }
   }
 
-  async prepare(task: Task, sets: number, launches: number): Promise<PreparedPeer> {
+  async prepare(task: object, sets: number, launches: number): Promise<PreparedPeer> {
     const { lanes, refused } = await this.#ask({ do: "prepare", task, sets, launches });
     if (!Array.isArray(lanes) || !Array.isArray(refused))
       throw new Error(`${this.name} does not keep to the protocol`);

@@ -1,13 +1,21 @@
 /**
- * JAX's programs on tilewright: results beside JAX's, and the time of a run beside JAX's on the same GPU.
+ * Programs of JAX beside JAX, on the same GPU: results beside JAX's, and both timed in turns.
  *
- *   python3 bench/gpu/programs/jax_programs.py /tmp/programs bert kmeans
- *   tilewright run bench/gpu/programs/index.ts --device gpu -- /tmp/programs bert kmeans [--tf32] [--profile]
+ *   tilewright run bench/gpu/programs/index.ts --device gpu [-- bert kmeans --tf32 --profile --python python3 --folder /tmp/programs]
+ *
+ *   tilewright   ▮▮▮        ▮▮▮             a round each: the ratio is the median of the ratios of rounds
+ *   JAX             ▮▮▮▮       ▮▮▮▮
  *
  * With `--tf32` products of f32 are rounded as JAX rounds them; with `--profile` the ten dearest kinds of launches are listed.
+ * Without names all programs run (models.py, sciences.py, data.py).
  */
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import {
   bf16,
   bool,
@@ -23,16 +31,31 @@ import {
   u8,
 } from "tilewright";
 import type { Device, DeviceArray, DType, HostArray } from "tilewright";
+import { bench } from "tilewright/bench";
 import { readNpz } from "tilewright/files";
 import { compilePlan, parseGraph, planText, Program, tensorOfArray } from "tilewright/graph";
 import type { Plan } from "tilewright/graph";
+import { numberTable } from "../../report.ts";
+import { Peer } from "../peers/peer.ts";
 
-const rounds = 7;
-const roundMilliseconds = 300;
+/** Each round has a sample of either, of as many runs as this allows. */
+const sampleMilliseconds = 100;
+const mostRuns = 20;
 
-const [folder = ".", ...others] = process.argv.slice(2);
-const names = others.filter((each) => !each.startsWith("--"));
-const matmulPrecision = others.includes("--tf32") ? "tf32" : "f32";
+const { values: options, positionals } = parseArgs({
+  args: process.argv.slice(2),
+  allowPositionals: true,
+  options: {
+    tf32: { type: "boolean", default: false },
+    profile: { type: "boolean", default: false },
+    python: { type: "string", default: "python3" },
+    folder: { type: "string" },
+    rounds: { type: "string", default: "9" },
+  },
+});
+const matmulPrecision = options.tf32 ? "tf32" : "f32";
+const folder = options.folder ?? mkdtempSync(join(tmpdir(), "programs-"));
+const peerScript = fileURLToPath(new URL("jax_programs.py", import.meta.url));
 
 type TensorType = Plan["parameters"][number];
 
@@ -77,22 +100,17 @@ function differenceOf(ours: HostArray, theirs: HostArray): number {
   return difference / (greatest || 1);
 }
 
-async function medianOfRuns(device: Device, run: () => Promise<unknown>): Promise<number> {
-  const start = performance.now();
-  await run();
-  await device.synchronize();
-  const runs = Math.max(
-    1,
-    Math.min(20, Math.floor(roundMilliseconds / (performance.now() - start))),
-  );
-  const times: number[] = [];
-  for (let round = 0; round < rounds; round += 1) {
+/** A sample of ours, as JAX's is taken: by the host's clock, waiting for the last run. */
+function sampler(device: Device, run: () => Promise<unknown>): () => Promise<number> {
+  let runs = 1;
+  return async () => {
     const begin = performance.now();
     for (let turn = 0; turn < runs; turn += 1) await run();
     await device.synchronize();
-    times.push((performance.now() - begin) / runs);
-  }
-  return times.sort((left, right) => left - right)[Math.floor(rounds / 2)] ?? NaN;
+    const each = (performance.now() - begin) / runs;
+    runs = Math.max(1, Math.min(mostRuns, Math.floor(sampleMilliseconds / each)));
+    return each;
+  };
 }
 
 async function profile(device: Device, plan: Plan, inputs: readonly HostArray[]): Promise<void> {
@@ -113,12 +131,27 @@ async function profile(device: Device, plan: Plan, inputs: readonly HostArray[])
   program.dispose();
 }
 
-async function tryProgram(device: Device, name: string): Promise<void> {
-  const [module] = parseGraph(readFileSync(`${folder}/${name}.mlir`, "utf8"));
+interface Row {
+  readonly name: string;
+  readonly ours: number;
+  readonly theirs: number;
+  /** Our time as a multiple of JAX's, and where that lies at 95%. */
+  readonly ratio: number;
+  readonly low: number;
+  readonly high: number;
+  readonly difference: number;
+  readonly launches: number;
+}
+
+async function compareProgram(device: Device, peer: Peer, name: string): Promise<Row> {
+  const { lanes } = await peer.prepare({ program: name, folder }, 1, 1);
+  const [jax] = lanes;
+  if (jax === undefined) throw new Error("JAX has no such program");
+  const [module] = parseGraph(readFileSync(join(folder, `${name}.mlir`), "utf8"));
   if (module === undefined) throw new Error(`${name}.mlir has no program`);
   const plan = compilePlan(module, "main", [], { matmulPrecision });
   const program = await Program.load(device, plan);
-  const file = await readNpz(readFileSync(`${folder}/${name}.npz`));
+  const file = await readNpz(readFileSync(join(folder, `${name}.npz`)));
   const arrays = plan.parameters.map((type, i) => given(file, `in${i}`, type));
   const inputs: DeviceArray[] = [];
   for (const [i, array] of arrays.entries()) {
@@ -128,28 +161,75 @@ async function tryProgram(device: Device, name: string): Promise<void> {
   const outputs = plan.results.map((type) => device.allocate(dtypeOf(type), [countOf(type)]));
   const bound = program.bind(inputs, outputs);
   await bound.run();
-  let worst = 0;
+  let difference = 0;
   for (const [i, type] of plan.results.entries()) {
     const output = outputs[i];
     if (output === undefined) continue;
     const ours = await device.download(output);
-    worst = Math.max(worst, differenceOf(ours, given(file, `out${i}`, type)));
+    difference = Math.max(difference, differenceOf(ours, given(file, `out${i}`, type)));
   }
-  const ours = await medianOfRuns(device, () => bound.run());
-  const { ms: theirs } = JSON.parse(readFileSync(`${folder}/${name}.json`, "utf8")) as {
-    ms: number;
-  };
-  const launches = /^launches (\d+)/m.exec(planText(plan))?.[1];
-  console.log(
-    `${name}: ${ours.toFixed(3)} ms, JAX ${theirs.toFixed(3)}: ${(ours / theirs).toFixed(2)} ×; ` +
-      `differs by ${worst.toExponential(1)} of the greatest; ${launches} launches`,
+  const timed = await bench(
+    device,
+    { tilewright: () => ({ sample: sampler(device, () => bound.run()) }), jax: () => jax.timed },
+    { rounds: Number(options.rounds), warmUp: 2, against: "jax" },
   );
-  if (others.includes("--profile")) await profile(device, plan, arrays);
+  const { milliseconds: ours, ratio, interval } = timed.of("tilewright");
+  const launches = Number(/^launches (\d+)/m.exec(planText(plan))?.[1]);
+  if (options.profile) await profile(device, plan, arrays);
   bound.dispose();
   program.dispose();
   for (const array of [...inputs, ...outputs]) array.dispose();
+  await peer.forget();
+  return {
+    ...{ name, ours, theirs: timed.of("jax").milliseconds, ratio: 1 / ratio },
+    ...{ low: 1 / interval.high, high: 1 / interval.low, difference, launches },
+  };
+}
+
+function cellsOf({ name, ours, theirs, ratio, low, high, difference, launches }: Row) {
+  return [
+    ...[name, theirs.toFixed(3), ours.toFixed(3)],
+    `${ratio.toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`,
+    ...[difference.toExponential(1), `${launches}`],
+  ];
+}
+
+const heading = ["program", "JAX ms", "ours ms", "times JAX's", "difference", "launches"];
+
+function summary(rows: readonly Row[]): string {
+  const sorted = rows.toSorted((left, right) => left.ratio - right.ratio);
+  const [best, worst] = [sorted.at(0), sorted.at(-1)];
+  if (best === undefined || worst === undefined) return "No program was measured.";
+  const logs = rows.reduce((sum, { ratio }) => sum + Math.log(ratio), 0);
+  const mean = Math.exp(logs / rows.length);
+  return (
+    `${rows.length} programs: worst ${worst.ratio.toFixed(2)} (${worst.name}), ` +
+    `best ${best.ratio.toFixed(2)} (${best.name}), geometric mean ${mean.toFixed(2)} times JAX's time.`
+  );
 }
 
 export async function main(device: Device): Promise<void> {
-  for (const name of names) await tryProgram(device, name);
+  const { python } = options;
+  const names =
+    positionals.length > 0
+      ? positionals
+      : execFileSync(python, [peerScript, "--names"], { encoding: "utf8" }).trim().split(/\s+/);
+  const peer = await Peer.start({ name: "JAX", command: [python, peerScript, "--serve"] });
+  console.log(`${peer.description}; products of f32 here: ${matmulPrecision}`);
+  const rows: Row[] = [];
+  try {
+    for (const name of names) {
+      try {
+        const row = await compareProgram(device, peer, name);
+        rows.push(row);
+        console.log(cellsOf(row).join("  "));
+      } catch (error) {
+        console.log(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+        process.exitCode = 1;
+      }
+    }
+  } finally {
+    peer.stop();
+  }
+  console.log(`\n${numberTable([heading, ...rows.map(cellsOf)])}\n\n${summary(rows)}`);
 }
