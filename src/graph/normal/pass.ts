@@ -1,13 +1,14 @@
 /** Normal forms as passes: products first turned to where their results are wanted, then made products of matrices. */
 import { GraphBuilder } from "../infer/builder.ts";
 import { graphRegion } from "../ops/node.ts";
-import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { replaceOperands } from "../ops/rebuild.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { mapBodies, mapRegions, withOps } from "../passes/pass.ts";
 import type { GraphPass } from "../passes/pass.ts";
 import { patchProduct } from "./convolutions.ts";
+import { convolutionsOfClasses } from "./dilated-convolutions.ts";
 import { withAlgorithm } from "./precision.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { normalProduct, turnedProduct } from "./products.ts";
@@ -103,3 +104,14 @@ function withAlgorithms(region: GraphRegion, precision: MatmulPrecision): GraphR
 export const patchesPass: GraphPass = rewriting("patches", (op, place) =>
   op.kind === "stablehlo.convolution" ? patchProduct(op, place.builder) : undefined,
 );
+
+/** Convolutions over operands with holes as convolutions without, but those that `isKept` says a kernel is for. */
+export function withoutHolesPass(
+  isKept: (op: GraphOp<"stablehlo.convolution">) => boolean,
+): GraphPass {
+  return rewriting("without-holes", (op, place) =>
+    op.kind === "stablehlo.convolution" && !isKept(op)
+      ? convolutionsOfClasses(op, place.builder)
+      : undefined,
+  );
+}

@@ -1,11 +1,13 @@
 /** The passes that a program goes through before kernels are made of it, and what they are told. */
 import { splitComplexPass } from "../lower/complex/pass.ts";
+import { keepsHoles } from "../lower/convolution/lowering.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import {
   matmulPrecisionPass,
   normalProductsPass,
   patchesPass,
   turnProductsPass,
+  withoutHolesPass,
 } from "../normal/pass.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { csePass } from "../passes/cse.ts";
@@ -28,6 +30,7 @@ export interface CompileOptions {
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
 export function devicePasses(name: string, precision: MatmulPrecision): readonly GraphPass[] {
   return [
+    withoutHolesPass(keepsHoles),
     patchesPass,
     expandPass,
     inlinePass,

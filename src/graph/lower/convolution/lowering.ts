@@ -1,9 +1,12 @@
 /** Convolutions: by the library where it makes them, as forward ones or as gradients; else one result a lane. */
 import { fold } from "../lowering.ts";
 import type { Lowering } from "../lowering.ts";
+import { leastProducts } from "../library.ts";
 import { convolutionAt } from "../rules/products.ts";
 import { forwardCall, isForward, needsOtherWeights, withOtherWeights } from "./forward.ts";
 import { gradientForm } from "./gradients.ts";
+import { productsOf, typesOf } from "./shared.ts";
+import type { Convolution } from "./shared.ts";
 
 export const convolutionLowering: Lowering<"stablehlo.convolution"> = {
   form: "choose",
@@ -19,3 +22,11 @@ export const convolutionLowering: Lowering<"stablehlo.convolution"> = {
       : { form: "expand", to: gradient.to };
   },
 };
+
+/** Whether a convolution over an operand with holes stays as it is: the library makes it, or it is too small for several kernels. */
+export function keepsHoles(op: Convolution): boolean {
+  const types = typesOf(op);
+  return (
+    types === undefined || productsOf(op, types) < leastProducts || gradientForm(op) !== undefined
+  );
+}

@@ -67,16 +67,20 @@ export function precisionOf(op: Convolution): { readonly precision?: MatmulPreci
   return { precision: splitPrecisionOf(op) ?? "ieee" };
 }
 
-/** Whether the formats are the library's, and the products so many that its kernels take less time than ours. */
-export function isWorthwhile({ attributes }: Convolution, { lhs, rhs, out }: Types): boolean {
-  const spatial = lhs.shape.length - 2;
+export function productsOf({ attributes }: Convolution, { rhs, out }: Types): number {
   const outputs = rhs.shape[attributes.dimension_numbers.kernel_output_feature_dimension] ?? 1;
-  const products = sizeOf(out.shape) * (sizeOf(rhs.shape) / Math.max(1, outputs));
+  return sizeOf(out.shape) * (sizeOf(rhs.shape) / Math.max(1, outputs));
+}
+
+/** Whether the formats are the library's, and the products so many that its kernels take less time than ours. */
+export function isWorthwhile(op: Convolution, types: Types): boolean {
+  const { lhs, rhs, out } = types;
+  const spatial = lhs.shape.length - 2;
   return (
     (halves.includes(lhs.element) || (lhs.element === "f32" && out.element === "f32")) &&
     lhs.element === rhs.element &&
     spatial >= 1 &&
     spatial <= 3 &&
-    products >= leastProducts
+    productsOf(op, types) >= leastProducts
   );
 }
