@@ -1,6 +1,6 @@
 /**
  * Loads at points. An array of a graph is one run of memory; it is read as a window where the points lie side by side
- * or all lanes want one element, and by index otherwise. An index never leaves the array: lanes beyond the result's
+ * or all lanes want one element, as rows of neighbours where only the rows lie apart, and by index otherwise. An index never leaves the array: lanes beyond the result's
  * end, and lanes whose value is not used, read some element of it.
  */
 import { slice } from "../../../lang/index.ts";
@@ -14,8 +14,9 @@ export function loadAt(ref: Ref, points: Points): Tile {
   if (last === 0) return ref.at(slice(0, 1)).load();
   const width = points.tile.reduce((product, extent) => product * extent, 1);
   if (points.run !== undefined) return ref.at(slice(points.run, width)).load();
-  if (points.window !== undefined) {
-    const { rows, columns, row, column } = points.window;
+  const window = points.window ?? points.pickedRows;
+  if (window !== undefined) {
+    const { rows, columns, row, column } = window;
     const [height = 1, across = 1] = points.tile;
     const matrix = ref.reshape([rows, columns]);
     if (isUniform(row)) return matrix.at(slice(row, height), slice(column, across)).load();

@@ -13,7 +13,14 @@ import { i32 } from "../../../formats/dtype.ts";
 import { iota } from "../../../lang/index.ts";
 import type { Scalar } from "../../../lang/index.ts";
 import { sizeOf } from "../../ops/types.ts";
-import { addIndex, divideIndex, isUniform, remainderIndex, scaleIndex } from "./indices.ts";
+import {
+  addIndex,
+  divideIndex,
+  isUniform,
+  remainderIndex,
+  scaleIndex,
+  tileOfIndex,
+} from "./indices.ts";
 import type { Index } from "./indices.ts";
 
 export function stridesOf(shape: readonly number[]): readonly number[] {
@@ -33,6 +40,17 @@ export interface MatrixWindow {
   readonly row: Index;
   readonly column: number | Scalar<"i32">;
 }
+
+/** Neighbouring columns of a matrix, as the index that tells them. */
+interface ColumnRun {
+  readonly start: number | Scalar<"i32">;
+  readonly width: number;
+  /** All columns that there are. */
+  readonly columns: number;
+}
+
+/** Indices along columns of rectangles: whoever moves other axes alone hands them on as they are. */
+const columnRuns = new WeakMap<object, ColumnRun>();
 
 export class Points {
   /** The shape of the tensor that they are places of. */
@@ -90,6 +108,29 @@ export class Points {
   /** Points by an index for each axis. */
   static at(shape: readonly number[], tile: readonly number[], axes: readonly Index[]): Points {
     return new Points(shape, tile, { axes });
+  }
+
+  /**
+   * The rectangle whose rows lie anywhere, where the points are neighbouring columns of such: so they are where they came from a rectangle and
+   * only axes other than the innermost were moved.
+   */
+  get pickedRows(): MatrixWindow | undefined {
+    const rows = this.#axes?.slice(0, -1);
+    const last = this.#axes?.at(-1);
+    const run = typeof last === "object" ? columnRuns.get(last) : undefined;
+    const [height = 1, width] = this.tile;
+    const isAlike = run?.columns === this.shape.at(-1) && width === run?.width;
+    if (rows === undefined || run === undefined || !isAlike || this.tile.length !== 2)
+      return undefined;
+    const isOfRows = (index: Index): boolean => isUniform(index) || index.shape.at(-1) === 1;
+    if (!rows.every(isOfRows)) return undefined;
+    const row = sumOfProducts(rows, stridesOf(this.shape.slice(0, -1)));
+    return {
+      rows: this.count / run.columns,
+      columns: run.columns,
+      row: tileOfIndex(row).broadcastTo([height, 1]),
+      column: run.start,
+    };
   }
 
   /** The only place of a tensor without axes. */
@@ -178,11 +219,14 @@ export class Points {
   }
 }
 
-function rowAndColumn({ row, column }: MatrixWindow, [height = 1, width = 1]: readonly number[]) {
-  return {
-    row: isUniform(row) ? addIndex(iota(i32, [height, 1], { axis: 0 }), row) : row,
-    column: addIndex(iota(i32, [1, width], { axis: 1 }), column),
-  };
+function rowAndColumn(
+  { row, column, columns }: MatrixWindow,
+  [height = 1, width = 1]: readonly number[],
+) {
+  const across = addIndex(iota(i32, [1, width], { axis: 1 }), column);
+  if (typeof across === "object") columnRuns.set(across, { start: column, width, columns });
+  const down = isUniform(row) ? addIndex(iota(i32, [height, 1], { axis: 0 }), row) : row;
+  return { row: down, column: across };
 }
 
 export function sumOfProducts(indices: readonly Index[], factors: readonly number[]): Index {

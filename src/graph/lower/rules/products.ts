@@ -25,7 +25,7 @@ import { reducePrecision } from "../tiles/elementwise.ts";
 import { foldTurns } from "./fold.ts";
 import { dotAxes } from "../dot-axes.ts";
 import type { DotAxes } from "../dot-axes.ts";
-import { allHold, tapAt } from "./reductions.ts";
+import { allHold, tapAt } from "./windows.ts";
 
 /** The sum so far with another product. */
 interface Products {

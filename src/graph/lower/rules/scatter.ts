@@ -15,7 +15,7 @@ import { tensorTypeOf } from "../storage.ts";
 import type { UpdateInPlace } from "../lowering.ts";
 import { combined, foldTurns } from "./fold.ts";
 import { axesBeside, scatterStarts, startAt } from "./gather.ts";
-import { allHold } from "./reductions.ts";
+import { allHold } from "./windows.ts";
 
 export function scatterAt(
   { operands, attributes, regions }: GraphOp<"stablehlo.scatter">,
