@@ -24,7 +24,7 @@ import { rowsOfPoints } from "../tiled/rows-of-points.ts";
 import type { TiledKernel } from "../tiled/tiled.ts";
 import { windowTap } from "./windows.ts";
 import { combined, foldTurns, initialTiles } from "./fold.ts";
-import { selectAndScatterSteps } from "./select-and-scatter.ts";
+import { selectAndScatterInline, selectAndScatterSteps } from "./select-and-scatter.ts";
 import { sortLowering } from "../sort/lowering.ts";
 
 /** How a fold takes in elements: by the region in the format of the elements, or a sum or product of narrow floats in f32, rounded once. */
@@ -146,7 +146,7 @@ export const reductionLowerings = {
     by: (op) =>
       isPromoting(op)
         ? { form: "expand", to: promoteSelection }
-        : { form: "steps", steps: selectAndScatterSteps },
+        : { form: "steps", steps: selectAndScatterSteps, inline: selectAndScatterInline },
   },
   "stablehlo.sort": sortLowering,
 } satisfies Partial<Lowerings<GraphOpKind>>;

@@ -10,6 +10,7 @@
 import { dtypes } from "../../../formats/dtype.ts";
 import { full, zeros } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
+import { capturesOf } from "../../ops/captures.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import { graphValue } from "../../ops/node.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
@@ -134,8 +135,18 @@ function scatteredAt(
   });
 }
 
+/** What both kernels compute where they use it. */
+export function selectAndScatterInline({
+  operands,
+  regions,
+}: SelectAndScatter): readonly GraphValue[] {
+  const captures = [regions.select, regions.scatter].flatMap(capturesOf);
+  return [operands.init_value, ...captures];
+}
+
 export function selectAndScatterSteps(op: SelectAndScatter): readonly KernelStep[] {
-  const { operand, source } = op.operands;
+  const { operands, regions } = op;
+  const { operand, source } = operands;
   const { shape } = tensorTypeOf(source);
   const element = tapElement(sizeOf(tapsOf(windowsOver(op))));
   const taps = graphValue(tensorType(element, shape));
@@ -143,18 +154,25 @@ export function selectAndScatterSteps(op: SelectAndScatter): readonly KernelStep
     title: string,
     inputs: readonly GraphValue[],
     results: readonly GraphValue[],
+    uses: readonly GraphValue[],
     of: readonly number[],
     rule: NonNullable<KernelStep["rule"]>,
   ): KernelStep => {
     const tiled = rowsOfPoints(of, rule);
-    return { title, inputs, results, key: title, rule, ...(tiled !== undefined && { tiled }) };
+    const own = { title, inputs, results, uses, key: title, rule };
+    return tiled === undefined ? own : { ...own, tiled };
   };
   return [
-    step("taps", [operand], [taps], shape, (points, context) =>
+    step("taps", [operand], [taps], capturesOf(regions.select), shape, (points, context) =>
       tapsAt(op, element, points, context),
     ),
-    step("sources", [source, taps], op.results, tensorTypeOf(operand).shape, (points, context) =>
-      scatteredAt(op, taps, points, context),
+    step(
+      "sources",
+      [source, taps],
+      op.results,
+      selectAndScatterInline(op),
+      tensorTypeOf(operand).shape,
+      (points, context) => scatteredAt(op, taps, points, context),
     ),
   ];
 }
