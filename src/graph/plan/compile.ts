@@ -14,13 +14,7 @@ import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf, pointwiseInputs, updateOfGroup } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
-import {
-  libraryCallOf,
-  loweringOf,
-  sharedOperand,
-  tiledKernelOf,
-  updateOf,
-} from "../lower/record.ts";
+import { libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "../lower/record.ts";
 import {
   cannotRun,
   heldType,
@@ -48,6 +42,8 @@ import { runPasses } from "../passes/pass-order.ts";
 import { placeBuffers } from "./buffer-assignment.ts";
 import { devicePasses } from "./device-passes.ts";
 import type { CompileOptions } from "./device-passes.ts";
+import { isDeferrable, mostTogether, shapeText } from "./deferred.ts";
+import type { Deferred, DeferredGroup } from "./deferred.ts";
 import { donatedBy } from "./donation.ts";
 import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
 import { shareStorage } from "./storage-sharing.ts";
@@ -576,31 +572,6 @@ function wantUnderViews(
     const isMade = form === "fold" || form === "steps" || form === "library";
     if (isMade && kept.has(maker) && !wanted.has(operand)) wanted.set(operand, target);
   }
-}
-
-/**
- * Maps whose results are results of the region can wait: those of one shape that follow from each other become one kernel,
- * such as an optimiser's moments and its parameter.
- */
-type DeferredGroup = readonly AnyGraphOp[];
-
-/** More results than these are several kernels: the parameters of one hold some hundred arrays. */
-const mostTogether = 64;
-
-type Deferred = Map<AnyGraphOp, DeferredGroup>;
-
-function isDeferrable(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): boolean {
-  return (
-    loweringOf(op).form === "map" &&
-    op.kind !== "stablehlo.constant" &&
-    libraryCallOf(op) === undefined &&
-    updateOf(op) === undefined &&
-    op.results.every((value) => wanted.get(value)?.place.kind === "result")
-  );
-}
-
-function shapeText(op: AnyGraphOp): string {
-  return op.results.map((value) => tensorTypeOf(value).shape.join()).join(";");
 }
 
 /** Runs `body`; errors without a location are reported with this one. */
