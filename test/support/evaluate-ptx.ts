@@ -6,8 +6,8 @@
  *   const evaluate = compileSequence(32, 1, (code, [x]) => emitSomething(code, x));
  *   evaluate(0.5)
  *
- * `rcp.approx` and `rsqrt.approx` give the nearest number moved by `nudge` units, since GPUs differ in these;
- * `ex2.approx`, whose error stays in the result, gives the nearest one.
+ * Approximations give the nearest number moved `nudge` times by the error that they may have, since GPUs differ in these: `rcp`, `rsqrt` and
+ * `sqrt` by a unit in the last place, `ex2` by 2^-22 of the result, `lg2` by 2^-22, `tanh` by 2^-11 of the result.
  */
 import { fusedMultiplyAdd } from "../../src/formats/arithmetic/fused.ts";
 import { Code, SourceFiles } from "../../src/ptx/function-builder.ts";
@@ -51,6 +51,17 @@ function moveUnits(value: number, units: number): number {
   return single[0];
 }
 
+/** How far approximations move that are off by more than a unit. */
+const errorOf: { readonly [root: string]: (value: number, nudge: number) => number } = {
+  // 2^0 is 1 everywhere.
+  ex2: (value, nudge) => (value === 1 ? value : value * (1 + nudge * 2 ** -22)),
+  lg2: (value, nudge) =>
+    value === 0 || !Number.isFinite(value)
+      ? value
+      : value + nudge * 2 ** -22 * Math.max(1, Math.abs(value)),
+  tanh: (value, nudge) => value * (1 + nudge * 2 ** -11),
+};
+
 /** A subnormal f32 as the zero of its sign. */
 function flushSubnormal(value: number): number {
   return Math.abs(value) < 2 ** -126 ? value * 0 : value;
@@ -85,6 +96,8 @@ const ofNumbers: { readonly [opcode: string]: (...operands: number[]) => Scalar 
   sqrt: (a = 0) => Math.sqrt(a),
   rsqrt: (a = 0) => 1 / Math.sqrt(a),
   ex2: (a = 0) => 2 ** a,
+  lg2: (a = 0) => Math.log2(a),
+  tanh: (a = 0) => Math.tanh(a),
   mov: (a = 0) => a,
 };
 
@@ -302,8 +315,8 @@ class Sequence {
     if (!modifiers.includes("approx")) return operation;
     const exact = operation as (a: number) => number;
     const flush = modifiers.includes("ftz") ? flushSubnormal : (value: number) => value;
-    const nudge = root === "ex2" ? 0 : this.#nudge;
-    return (a: number) => flush(moveUnits(exact(flush(a)), nudge));
+    const move = errorOf[root] ?? moveUnits;
+    return (a: number) => flush(move(Math.fround(exact(flush(a))), this.#nudge));
   }
 }
 

@@ -33,7 +33,7 @@ const minusHalfPi: ByWidth<readonly [number, number, number]> = {
   64: [-1.5707963267948966, -6.123233995736765e-17, -1.0828566739219139e-32],
 };
 /** Up to here the products with three floats are good. */
-const limits: ByWidth<number> = { 32: 2 ** 16, 64: 2 ** 27 };
+export const farFrom: ByWidth<number> = { 32: 2 ** 16, 64: 2 ** 27 };
 
 export function reduceAngle(f: Arithmetic, x: Register): Angle {
   const { code } = f;
@@ -46,7 +46,7 @@ export function reduceAngle(f: Arithmetic, x: Register): Angle {
   code.emit(`mov.b${f.width}`, [excess, near.excess]);
   const done = code.label("angle");
   // NaN is not beyond the limit.
-  const far = f.compare("gt", f.abs(x), limits[f.width]);
+  const far = f.compare("gt", f.abs(x), farFrom[f.width]);
   code.jumpIf(far, done, { negated: true, uniform: false });
   const angle = f.width === 32 ? farAngle(f, x) : farAngleOfF64(f, x);
   code.emit("mov.b32", [quarters, angle.quarters]);
@@ -148,7 +148,8 @@ function signedAngle(f: Arithmetic, x: Register, quarters: Register, rest: Regis
   };
 }
 
-function farAngle(f: Arithmetic, x: Register): Reduction {
+/** Of f32. */
+export function farAngle(f: Arithmetic, x: Register): Reduction {
   const { code } = f;
   const [first, second, third] = window(f, windowStart(f, x));
   const fraction = f.integers("shl.b32", x, 8);

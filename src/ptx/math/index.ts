@@ -25,6 +25,8 @@ import { cbrt, rsqrt } from "./root.ts";
 import { cos, sin, tan } from "./trigonometric.ts";
 
 export { mathBounds } from "./bounds.ts";
+export { halfFunction, halfFunctions, isHalfFunction } from "./half-precision.ts";
+export type { HalfFormat } from "./half-precision.ts";
 export type { ErrorBound } from "./bounds.ts";
 
 const unary = {

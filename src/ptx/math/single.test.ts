@@ -5,14 +5,8 @@
 import { describe, expect, test } from "vitest";
 import { compileSequence } from "../../../test/support/evaluate-ptx.ts";
 import { takesAll } from "../../../test/support/sample.ts";
-import {
-  complementaryErrorFunction,
-  errorFunction,
-  exponential2,
-  inverseErrorFunction,
-  logistic,
-  power,
-} from "../../formats/arithmetic/special.ts";
+import { functionReferences } from "../../../test/support/function-references.ts";
+import { errorFunction, power } from "../../formats/arithmetic/special.ts";
 import { Random } from "../../support/random.ts";
 import { mathBounds, mathFunctions } from "./index.ts";
 import type { BinaryMath, UnaryMath } from "./index.ts";
@@ -112,34 +106,7 @@ function sample(random: Random): Float64Array {
   return Float64Array.from([...special, ...neighbours, ...patterns]);
 }
 
-const references: { readonly [F in UnaryMath]: (x: number) => number } = {
-  rsqrt: (x) => 1 / Math.sqrt(x),
-  exp: Math.exp,
-  exp2: exponential2,
-  expm1: Math.expm1,
-  log: Math.log,
-  log2: Math.log2,
-  log1p: Math.log1p,
-  sin: Math.sin,
-  cos: Math.cos,
-  tan: Math.tan,
-  atan: Math.atan,
-  asin: Math.asin,
-  acos: Math.acos,
-  tanh: Math.tanh,
-  sinh: Math.sinh,
-  cosh: Math.cosh,
-  asinh: Math.asinh,
-  acosh: Math.acosh,
-  atanh: Math.atanh,
-  cbrt: Math.cbrt,
-  erf: errorFunction,
-  erf_inv: inverseErrorFunction,
-  erfc: complementaryErrorFunction,
-  logistic,
-};
-
-const unaryNames = Object.keys(references) as readonly UnaryMath[];
+const unaryNames = Object.keys(functionReferences) as readonly UnaryMath[];
 
 describe("functions of f32", () => {
   test.each(unaryNames)("%s", (fn) => {
@@ -152,7 +119,7 @@ describe("functions of f32", () => {
       const step = nudge === 0 ? 1 : takesAll ? 16 : 4;
       for (let index = 0; index < values.length; index += step) {
         const x = values[index] as number;
-        const error = errorOf(evaluate(x), references[fn](x));
+        const error = errorOf(evaluate(x), functionReferences[fn](x));
         if (error > ulp)
           expect.fail(`${fn}(${x}) is ${evaluate(x)}, off by ${error} ulp; seed ${seed}`);
       }

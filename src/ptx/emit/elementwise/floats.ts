@@ -11,8 +11,9 @@ import type {
   UnaryIn,
 } from "../../../formats/arithmetic/functions.ts";
 import { isMannered } from "../../../formats/arithmetic/rounded.ts";
+import type { DType } from "../../../formats/dtype.ts";
 import type { Code } from "../../function-builder.ts";
-import { mathFunctions } from "../../math/index.ts";
+import { halfFunction, isHalfFunction, mathFunctions } from "../../math/index.ts";
 import type { Operand, Register } from "../../module.ts";
 import { float32, float64, integer } from "../../operands.ts";
 
@@ -199,6 +200,20 @@ export function floatUnary(
     return approximations.unary[fn as keyof typeof approximations.unary](code, value);
   if (isMannered(manner)) return make(code, width, `${fn}.${roundingText(manner)}`, value);
   return unaryEmitters[fn](code, width, value);
+}
+
+/** The same of a number of a narrow format, in f32, whose result is rounded to the format next. */
+export function narrowFloatUnary(
+  code: Code,
+  fn: FloatUnaryFunction,
+  { name }: DType,
+  value: Register,
+  manner: FloatManner = {},
+): Register {
+  const isAccurate = manner.approximate !== true && !isMannered(manner);
+  if (isAccurate && (name === "bf16" || name === "f16") && isHalfFunction(fn))
+    return halfFunction(code, name, fn, value);
+  return floatUnary(code, fn, 32, value, manner);
 }
 
 export function floatBinary(

@@ -29,7 +29,14 @@ import type { Code } from "../../function-builder.ts";
 import type { Register } from "../../module.ts";
 import { elementClass } from "../values.ts";
 import type { Emission } from "./emission.ts";
-import { floatBinary, floatClassify, floatCompare, floatFma, floatUnary } from "./floats.ts";
+import {
+  floatBinary,
+  floatClassify,
+  floatCompare,
+  floatFma,
+  floatUnary,
+  narrowFloatUnary,
+} from "./floats.ts";
 import type { FloatBinaryFunction, FloatManner, FloatUnaryFunction } from "./floats.ts";
 import { elementFromF32 } from "./from-f32.ts";
 import { halfBinary, halfCompare, halfFma, halfUnary, isHalf } from "./half-precision.ts";
@@ -77,7 +84,7 @@ export function emitUnary(
   const direct = isHalf(dtype) ? halfUnary(emission, floatFunction, "element", value) : undefined;
   if (direct !== undefined) return direct;
   const operand = elementToF32(emission, dtype, value);
-  const wide = floatUnary(code, floatFunction, 32, operand, manner);
+  const wide = narrowFloatUnary(code, floatFunction, dtype, operand, manner);
   return roundNarrow(emission, dtype, fn, wide);
 }
 

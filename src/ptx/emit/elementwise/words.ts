@@ -25,7 +25,7 @@ import { integer } from "../../operands.ts";
 import { packWord, unpackWord } from "../elements.ts";
 import { slotsOf } from "../values.ts";
 import type { Emission } from "./emission.ts";
-import { floatBinary, floatClassify, floatCompare, floatUnary } from "./floats.ts";
+import { floatBinary, floatClassify, floatCompare, narrowFloatUnary } from "./floats.ts";
 import type { FloatBinaryFunction, FloatManner, FloatUnaryFunction } from "./floats.ts";
 import { wordFromF32 } from "./from-f32.ts";
 import {
@@ -99,7 +99,7 @@ export function unaryWord(
   const direct = isHalf(dtype) ? halfUnary(emission, floatFunction, "word", word) : undefined;
   if (direct !== undefined) return direct;
   const results = wordToF32(emission, dtype, word, used).map((value) =>
-    floatUnary(code, floatFunction, 32, value, manner),
+    narrowFloatUnary(code, floatFunction, dtype, value, manner),
   );
   return wordFromF32(emission, dtype, results);
 }
