@@ -3,6 +3,7 @@ import { splitComplexPass } from "../lower/complex/pass.ts";
 import { keepsHoles } from "../lower/convolution/lowering.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import {
+  constantPicksPass,
   matmulPrecisionPass,
   normalProductsPass,
   patchesPass,
@@ -30,6 +31,7 @@ export interface CompileOptions {
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
 export function devicePasses(name: string, precision: MatmulPrecision): readonly GraphPass[] {
   return [
+    constantPicksPass,
     withoutHolesPass(keepsHoles),
     patchesPass,
     expandPass,
