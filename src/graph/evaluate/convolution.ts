@@ -39,6 +39,7 @@ export function* convolve(
   kernel: Tensor,
   type: TensorType,
   settings: ConvolutionSettings,
+  isModular = false,
 ): Steps<Tensor> {
   const { numbers, featureGroups, batchGroups } = settings;
   const inputStrides = stridesOf(input.shape);
@@ -80,7 +81,7 @@ export function* convolve(
     const key = taps.map(([, place]) => place).join();
     const right = kernelRows.get(key) ?? rowsOf(kernel, kernelStarts, kernelPlaces);
     kernelRows.set(key, right);
-    const sum = rowProducts(left, right, type.element, products);
+    const sum = rowProducts(left, right, type.element, products, isModular);
     const place = placeOf(position, spatialStrides);
     for (let b = 0; b < batches; b++)
       for (let f = 0; f < features; f++) {

@@ -29,12 +29,11 @@ import {
   typeText,
 } from "../ops/index.ts";
 import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue, TensorType } from "../ops/index.ts";
-import { datumText, emptyTensor, typeOf } from "./value.ts";
+import { datumText, typeOf } from "./value.ts";
 import type { Datum, Tensor } from "./value.ts";
-import { conversion } from "./elementwise/convert.ts";
+import { roundedArithmetic, widenedArithmetic } from "./arithmetic.ts";
 import { atOnce, Frame, pause, unsupported } from "./frame.ts";
-import type { RuleResult, Session, Steps } from "./frame.ts";
-import { mapTensors } from "./map.ts";
+import type { Arithmetic, RuleResult, Session, Steps } from "./frame.ts";
 import { runProcesses } from "./processes.ts";
 import { evaluationRules } from "./rules/index.ts";
 
@@ -48,11 +47,15 @@ export interface EvaluationOptions extends RunLimits {
   readonly print?: ((text: string) => void) | undefined;
 }
 
-function sessionOf(module: GraphModule, options: EvaluationOptions): Session {
+function sessionOf(
+  module: GraphModule,
+  options: EvaluationOptions,
+  arithmetic: Arithmetic = options.widened === true ? widenedArithmetic : roundedArithmetic,
+): Session {
   const random = new Random(options.seed ?? 0);
   return {
     module,
-    widened: options.widened ?? false,
+    arithmetic,
     place: { replica: 0, partition: 0 },
     replicas: 1,
     partitions: 1,
@@ -74,7 +77,20 @@ export function evaluate(
   options: EvaluationOptions = {},
 ): readonly Datum[] {
   requireRunLimits("evaluate", options, captureLocation());
-  const session = sessionOf(module, options);
+  return inSession(sessionOf(module, options), name, inputs);
+}
+
+/** The results in another arithmetic, where no user has to be told of limits. */
+export function evaluateIn(
+  arithmetic: Arithmetic,
+  module: GraphModule,
+  name: string,
+  inputs: readonly Datum[],
+): readonly Datum[] {
+  return inSession(sessionOf(module, {}, arithmetic), name, inputs);
+}
+
+function inSession(session: Session, name: string, inputs: readonly Datum[]): readonly Datum[] {
   const { limits } = session;
   try {
     const steps = evaluation(name, inputs, session);
@@ -134,11 +150,7 @@ export function runCheck(op: AnyGraphOp, operands: readonly Tensor[]): void {
 
 /** An input as the session keeps it. */
 function stored(datum: Datum, session: Session): Datum {
-  if (datum.kind !== "tensor") return datum;
-  const element = new Frame(session).stored(datum.element);
-  if (element === datum.element) return datum;
-  const target = emptyTensor({ element, shape: datum.shape });
-  return mapTensors(target, conversion(datum.element, element), [datum]);
+  return datum.kind === "tensor" ? session.arithmetic.kept(datum) : datum;
 }
 
 function* runFunction(
@@ -232,7 +244,8 @@ function* runOp(op: AnyGraphOp, frame: Frame): Steps<readonly Datum[]> {
   for (const { type } of [...operandsOf(op), ...op.results])
     if (isOpaque(type)) throw unsupported(op, `a value has the type ${typeText(type)}`);
   try {
-    const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
+    const outcome: RuleResult =
+      frame.session.arithmetic.results(op, frame) ?? applyGraphRule(evaluationRules, op, frame);
     return isSteps(outcome) ? yield* outcome : outcome;
   } catch (error) {
     if (!(error instanceof TilewrightError) || located.has(error)) throw error;

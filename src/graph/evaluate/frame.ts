@@ -11,11 +11,14 @@ import type {
   AnyGraphOp,
   ElementType,
   GraphModule,
+  GraphOp,
   GraphRegion,
   GraphValue,
   TensorType,
 } from "../ops/index.ts";
-import { isComplexElement, isFloatElement, isTensor, textNameOf, typeText } from "../ops/index.ts";
+import { isTensor, textNameOf, typeText } from "../ops/index.ts";
+import type { ScalarKind, ScalarTypes } from "./elementwise/index.ts";
+import type { ScalarFunction } from "./elementwise/forms.ts";
 import type { Datum, Tensor, TokenDatum } from "./value.ts";
 import { datumText } from "./value.ts";
 
@@ -65,11 +68,24 @@ export function atOnce<T>(
 /** What a rule gives: results, or steps that end in results. */
 export type RuleResult = readonly Datum[] | Steps<readonly Datum[]>;
 
+/** What numbers are: how they are kept, and what is done with them. */
+export interface Arithmetic {
+  /** The element type in which elements are kept. */
+  stored(element: ElementType): ElementType;
+  /** A tensor of a program's own elements as it is kept. */
+  kept(own: Tensor): Tensor;
+  /** The function of an op that works place by place, of elements as they are kept; undefined where it has none. */
+  scalarFunction(op: GraphOp<ScalarKind>, types: ScalarTypes): ScalarFunction | undefined;
+  /** Ops that are computed as a whole otherwise than by their rules; undefined where they are not. */
+  results(op: AnyGraphOp, frame: Frame): readonly Datum[] | undefined;
+  /** Whether sums and products are those of whole numbers modulo 2^32. */
+  readonly isModular: boolean;
+}
+
 /** What all activations of a program's process share. */
 export interface Session {
   readonly module: GraphModule;
-  /** Whether floats are computed and kept as f64, to serve as a reference. */
-  readonly widened: boolean;
+  readonly arithmetic: Arithmetic;
   readonly place: ProcessPlace;
   readonly replicas: number;
   readonly partitions: number;
@@ -149,9 +165,7 @@ export class Frame {
 
   /** The element type in which elements are kept. */
   stored(element: ElementType): ElementType {
-    if (!this.session.widened) return element;
-    if (isFloatElement(element)) return "f64";
-    return isComplexElement(element) ? "complex<f64>" : element;
+    return this.session.arithmetic.stored(element);
   }
 }
 

@@ -6,8 +6,9 @@
  */
 export { arrayOfTensor, datumText, isTensorDatum, tensor, tensorOfArray } from "./value.ts";
 export type { Datum, Tensor } from "./value.ts";
-export { evaluate, evaluateWithBreaks } from "./evaluate.ts";
+export { evaluate, evaluateIn, evaluateWithBreaks } from "./evaluate.ts";
 export type { EvaluationOptions } from "./evaluate.ts";
+export { modularArithmetic } from "./modular.ts";
 export { numbersOf, reader } from "./scalars.ts";
 export type { Scalar } from "./scalars.ts";
 export { namedTensors } from "./arrays.ts";

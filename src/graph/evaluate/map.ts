@@ -3,7 +3,6 @@ import { operandsOf } from "../ops/index.ts";
 import type { AnyGraphOp, GraphOp } from "../ops/index.ts";
 import { countOf, emptyTensor } from "./value.ts";
 import type { Tensor } from "./value.ts";
-import { scalarFunction } from "./elementwise/index.ts";
 import type { ScalarKind } from "./elementwise/index.ts";
 import { atOnce, pause, unsupported } from "./frame.ts";
 import type { Frame, Steps } from "./frame.ts";
@@ -25,7 +24,7 @@ export function* evaluateElementwise(
   const operands = frame.tensors(operandsOf(any));
   const result = emptyTensor(frame.result(any));
   const types = { operands: operands.map(({ element }) => element), result: result.element };
-  const compute = scalarFunction(op, types);
+  const compute = frame.session.arithmetic.scalarFunction(op, types);
   if (compute === undefined)
     throw unsupported(any, `it is not defined for elements of ${types.operands.join(", ")}`);
   return [yield* mapInPieces(result, compute, operands)];

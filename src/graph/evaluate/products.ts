@@ -38,9 +38,11 @@ export function rowProducts(
   right: Tensor,
   result: ElementType,
   products: number,
+  isModular = false,
 ): RowProducts {
   const domain = domainOf(result);
-  if (domain === "complex") return complexProducts(left, right);
+  if (domain === "complex")
+    return isModular ? modularProducts(left, right) : complexProducts(left, right);
   if (domain === "wide") return wideProducts(left, right, result);
   const lefts = numbersOf(left);
   const rights = numbersOf(right);
@@ -93,6 +95,23 @@ function complexProducts(left: Tensor, right: Tensor): RowProducts {
   };
 }
 
+/** Of complex whole numbers modulo 2^32. */
+function modularProducts(left: Tensor, right: Tensor): RowProducts {
+  const read = asComplex(left);
+  const readRight = asComplex(right);
+  return (first, second, length) => {
+    let re = 0;
+    let im = 0;
+    for (let k = 0; k < length; k++) {
+      const a = read(first + k);
+      const b = readRight(second + k);
+      re = (re + Math.imul(a.re, b.re) - Math.imul(a.im, b.im)) | 0;
+      im = (im + Math.imul(a.re, b.im) + Math.imul(a.im, b.re)) | 0;
+    }
+    return { re, im };
+  };
+}
+
 function asComplex(operand: Tensor): (index: number) => Complex {
   const read = reader(operand);
   const convert = conversion(operand.element, "complex<f64>");
@@ -116,22 +135,22 @@ export function* dotGeneral(
   rhs: Tensor,
   numbers: DotNumbers,
   type: TensorType,
-  algorithm?: DotAlgorithm,
+  isModular = false,
 ): Steps<Tensor> {
   const left = yield* arranged(
-    roundedOperand(lhs, "lhs", algorithm),
+    lhs,
     numbers.lhs_batching_dimensions,
     numbers.lhs_contracting_dimensions,
   );
   const right = yield* arranged(
-    roundedOperand(rhs, "rhs", algorithm),
+    rhs,
     numbers.rhs_batching_dimensions,
     numbers.rhs_contracting_dimensions,
   );
   const result = emptyTensor(type);
   const write = writer(result.element, result.data);
   const { batch, length } = left;
-  const sum = rowProducts(left.rows, right.rows, result.element, length);
+  const sum = rowProducts(left.rows, right.rows, result.element, length, isModular);
   let work = 0;
   for (let b = 0; b < batch; b++)
     for (let m = 0; m < left.free; m++)

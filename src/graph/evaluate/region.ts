@@ -10,7 +10,7 @@ import type { AnyGraphOp, ElementType, GraphOp, GraphRegion, GraphValue } from "
 import { allocateTensorData, isTensor, operandsOf } from "../ops/index.ts";
 import { tensor, tensorOfLiteral } from "./value.ts";
 import type { Tensor } from "./value.ts";
-import { isScalarKind, scalarFunction } from "./elementwise/index.ts";
+import { isScalarKind } from "./elementwise/index.ts";
 import type { ScalarKind } from "./elementwise/index.ts";
 import { atOnce, unsupported } from "./frame.ts";
 import type { Frame } from "./frame.ts";
@@ -61,7 +61,8 @@ function scalarStep(op: AnyGraphOp, frame: Frame) {
   const stored = (value: GraphValue): ElementType => frame.typeOf(value, op).element;
   const operands = operandsOf(op).map(stored);
   const result = frame.result(op).element;
-  const compute = scalarFunction(op as GraphOp<ScalarKind>, { operands, result });
+  const types = { operands, result };
+  const compute = frame.session.arithmetic.scalarFunction(op as GraphOp<ScalarKind>, types);
   return compute === undefined ? undefined : { compute, settle: settler(result) };
 }
 
@@ -96,8 +97,8 @@ class Chain {
     if (op.kind === "stablehlo.constant") {
       const { value } = op.attributes;
       if ("kind" in value || value.type.shape.length > 0) return false;
-      const literal = tensorOfLiteral(value);
-      this.slot(result, settler(this.#frame.stored(literal.element))(reader(literal)(0)));
+      const literal = this.#frame.session.arithmetic.kept(tensorOfLiteral(value));
+      this.slot(result, reader(literal)(0));
       return true;
     }
     const step = isScalarOp(op) ? scalarStep(op, this.#frame) : undefined;

@@ -6,7 +6,7 @@ import { evaluate, isTensorDatum } from "../evaluate/index.ts";
 import { GraphBuilder } from "../infer/builder.ts";
 import { capturesOf, isPure } from "../ops/captures.ts";
 import { elementwiseOps } from "../ops/elementwise.ts";
-import { elementConstructor, slotsOf } from "../ops/elements.ts";
+import { elementConstructor, isComplexElement, isFloatElement, slotsOf } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import { graphRegion, graphValue, moduleOf } from "../ops/node.ts";
@@ -16,7 +16,7 @@ import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { isTensor, sizeOf, tensorType } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
-import type { GraphPass } from "./pass.ts";
+import type { GraphPass, OnRewrite } from "./pass.ts";
 
 const largestResult = 64 * 1024;
 
@@ -71,14 +71,26 @@ function fold(op: AnyGraphOp, inputs: readonly Literal[]): readonly Literal[] {
   });
 }
 
-function foldRegion(region: GraphRegion, outer: Constants): GraphRegion {
+/** Whether only whole numbers are computed with, which nothing rounds. */
+function isOfWholes(op: AnyGraphOp): boolean {
+  return [...operandsOf(op), ...op.results].every(
+    ({ type }) =>
+      isTensor(type) && !isFloatElement(type.element) && !isComplexElement(type.element),
+  );
+}
+
+function foldRegion(
+  region: GraphRegion,
+  outer: Constants,
+  onRewrite: OnRewrite | undefined,
+): GraphRegion {
   const constants = new Map(outer);
   const replaced = new Map<GraphValue, GraphValue>();
   const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const builder = new GraphBuilder();
   for (const original of region.ops) {
     const op = mapRegions(replaceOperands(original, lookUp), (inner) =>
-      foldRegion(inner, constants),
+      foldRegion(inner, constants, onRewrite),
     );
     const inputs = inputsOf(op, constants);
     if (inputs === undefined) {
@@ -87,6 +99,7 @@ function foldRegion(region: GraphRegion, outer: Constants): GraphRegion {
         for (const value of op.results) constants.set(value, op.attributes.value);
       continue;
     }
+    onRewrite?.(isOfWholes(op) ? "of whole numbers" : "of floats");
     builder.within(op, () => {
       for (const [i, value] of fold(op, inputs).entries()) {
         const result = builder.one("stablehlo.constant", {}, { value });
@@ -101,5 +114,6 @@ function foldRegion(region: GraphRegion, outer: Constants): GraphRegion {
 
 export const foldPass: GraphPass = {
   name: "fold",
-  run: (module) => mapBodies(module, (body) => foldRegion(body, new Map())),
+  rules: ["of whole numbers", "of floats"],
+  run: (module, onRewrite) => mapBodies(module, (body) => foldRegion(body, new Map(), onRewrite)),
 };

@@ -9,7 +9,7 @@ import type { GraphPass } from "./pass.ts";
 import { simplifyPass } from "./simplify.ts";
 
 /** Unrolling comes before folding, so that counters become constants; hoisting before merging. */
-const standardPasses: readonly GraphPass[] = Object.freeze([
+export const standardPasses: readonly GraphPass[] = Object.freeze([
   inlinePass,
   unrollPass,
   simplifyPass,

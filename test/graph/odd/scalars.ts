@@ -57,6 +57,12 @@ export function bitsOf(element: string): number {
 /** The nearest number with so many bits; ties go to even, and what is too large to infinity. */
 export function rounded(value: number, exponent: number, mantissa: number): number {
   if (!Number.isFinite(value) || value === 0) return value;
+  // Most numbers are small and whole, and are there as they are.
+  if (
+    Number.isInteger(value) &&
+    Math.abs(value) <= 2 ** Math.min(mantissa, 2 ** (exponent - 1) - 1)
+  )
+    return value;
   const bias = 2 ** (exponent - 1) - 1;
   const power = Math.max(floorLog2(Math.abs(value)), 1 - bias);
   // Both scalings are by powers of two; the units of a format lie within those of f64.

@@ -4,6 +4,11 @@ import { evaluate } from "../../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../../src/graph/evaluate/index.ts";
 import { compilePlan } from "../../../src/graph/plan/compile.ts";
 import { Program } from "../../../src/graph/plan/program.ts";
+import { derivativesPass } from "../../../src/graph/passes/derivatives.ts";
+import { standardPasses } from "../../../src/graph/passes/pass-order.ts";
+import type { GraphPass } from "../../../src/graph/passes/pass.ts";
+import { devicePasses } from "../../../src/graph/plan/device-passes.ts";
+import { checkPasses } from "../../../src/graph/verify/rewrites.ts";
 import { parseGraph } from "../../../src/graph/text/index.ts";
 import { verifyGraph } from "../../../src/graph/verify/index.ts";
 import { knownProgram } from "../odd/harness.ts";
@@ -76,6 +81,46 @@ async function smallest(
     if (await differs(text, inputs, device))
       return shrinkText(text, (smaller) => differs(smaller, inputs, device));
   return text;
+}
+
+/** The passes that programs go through on the way to a device. */
+const pipeline: readonly GraphPass[] = [
+  derivativesPass,
+  ...standardPasses,
+  ...devicePasses("main", "f32"),
+];
+
+/** Judges a program's passes by exact arithmetic. */
+function wrongPass(text: string, inputs: readonly Tensor[], seed: number): string | undefined {
+  const [module] = parseGraph(text);
+  if (module === undefined) return undefined;
+  verifyGraph(module);
+  const wrong = checkPasses(module, pipeline, { seed, inputs });
+  return wrong && `${wrong.pass}: ${wrong.difference}`;
+}
+
+/** Judges what passes make of the programs of seeds, by exact arithmetic. */
+export async function tryRewrites(seeds: Iterable<number>): Promise<ProgramTally> {
+  const tally = emptyProgramTally();
+  for (const seed of seeds) {
+    const program = knownProgram(seed);
+    if (program === undefined) continue;
+    const { text, inputs } = program;
+    tally.programs += 1;
+    for (const kind of kindsIn(text)) tally.ops[kind] = (tally.ops[kind] ?? 0) + 1;
+    const why = wrongPass(text, inputs, seed);
+    if (why === undefined) continue;
+    const [pass] = why.split(":");
+    const fails = async (smaller: string): Promise<boolean> => {
+      try {
+        return wrongPass(smaller, inputs, seed)?.split(":")[0] === pass;
+      } catch {
+        return false;
+      }
+    };
+    tally.failures.push({ seed, why: [why], text: await shrinkText(text, fails) });
+  }
+  return tally;
 }
 
 /** Judges the programs of seeds on the evaluator and on devices. */

@@ -5,6 +5,7 @@
  *   --count N      how many programs; 1000 unless given
  *   --seed N       where to begin; the time of day unless given
  *   --devices A,B  of simulator, emulator and gpu; the simulator unless given, "none" for the evaluator alone
+ *   --rewrites     instead, each pass is checked by exact arithmetic (`src/graph/verify/rewrites.ts`)
  *   --jobs N       processes at a time; 1 unless given
  *   --show         prints the program of --seed, and nothing else
  *
@@ -18,7 +19,7 @@ import type { Device } from "../../../src/device/device.ts";
 import { open } from "../../../src/index.ts";
 import { runSeeds, serveBatches } from "../../fuzz/jobs.ts";
 import { knownProgram } from "../odd/harness.ts";
-import { addProgramTally, emptyProgramTally, tryPrograms } from "./campaign.ts";
+import { addProgramTally, emptyProgramTally, tryPrograms, tryRewrites } from "./campaign.ts";
 import type { ProgramTally } from "./campaign.ts";
 
 const settings = scriptOptions(import.meta.url, {
@@ -26,6 +27,7 @@ const settings = scriptOptions(import.meta.url, {
   seed: { type: "string", default: String(Date.now() % 1_000_000_000) },
   devices: { type: "string", default: "simulator" },
   jobs: { type: "string", default: "1" },
+  rewrites: { type: "boolean", default: false },
   show: { type: "boolean", default: false },
   /** Of a process that another has started: serves it. */
   serve: { type: "boolean", default: false },
@@ -42,7 +44,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const seed = numberOption("seed", settings.seed, { from: 0 });
 
 async function openDevices(): Promise<readonly Device[]> {
-  if (settings.devices === "none") return [];
+  if (settings.rewrites || settings.devices === "none") return [];
   const names = settings.devices
     .split(",")
     .map((name) => namedOption("devices", name, deviceNames));
@@ -58,6 +60,10 @@ function keepFailures({ failures }: ProgramTally): void {
   }
 }
 
+function tryAll(seeds: Iterable<number>, devices: readonly Device[]): Promise<ProgramTally> {
+  return settings.rewrites ? tryRewrites(seeds) : tryPrograms(seeds, devices);
+}
+
 async function lead(devices: readonly Device[]): Promise<void> {
   const tally = emptyProgramTally();
   const count = numberOption("count", settings.count);
@@ -71,8 +77,9 @@ async function lead(devices: readonly Device[]): Promise<void> {
     command: [
       here("../../../dist/cli/main.js"),
       ...["run", fileURLToPath(import.meta.url), "--", "--serve", "--devices", names],
+      ...(settings.rewrites ? ["--rewrites"] : []),
     ],
-    run: (seeds) => tryPrograms(seeds, devices),
+    run: (seeds) => tryAll(seeds, devices),
     onTally: (more) => {
       keepFailures(more);
       addProgramTally(tally, more);
@@ -93,7 +100,7 @@ else {
   const close = (): void => {
     for (const device of devices) device.dispose();
   };
-  if (settings.serve) serveBatches((seeds) => tryPrograms(seeds, devices), close);
+  if (settings.serve) serveBatches((seeds) => tryAll(seeds, devices), close);
   else {
     await lead(devices);
     close();

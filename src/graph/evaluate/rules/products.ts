@@ -59,21 +59,38 @@ function* uniform(op: GraphOp<"stablehlo.rng">, frame: Frame): Steps<Tensor> {
   return result;
 }
 
+/** An operand of a product, rounded to the format that its algorithm names. */
+function multiplied(
+  { operands, attributes }: GraphOp<"stablehlo.dot_general"> | GraphOp<"stablehlo.convolution">,
+  side: "lhs" | "rhs",
+  frame: Frame,
+): Tensor {
+  const operand = frame.tensor(operands[side]);
+  const { isModular } = frame.session.arithmetic;
+  return isModular ? operand : roundedOperand(operand, side, attributes.algorithm);
+}
+
 export const productRules = {
   "stablehlo.dot_general": (op, frame) =>
     one(
       dotGeneral(
-        frame.tensor(op.operands.lhs),
-        frame.tensor(op.operands.rhs),
+        multiplied(op, "lhs", frame),
+        multiplied(op, "rhs", frame),
         op.attributes.dot_dimension_numbers,
         frame.result(op),
-        op.attributes.algorithm,
+        frame.session.arithmetic.isModular,
       ),
     ),
   "stablehlo.dot": (op, frame) => {
     const left = frame.tensor(op.operands.lhs);
     return one(
-      dotGeneral(left, frame.tensor(op.operands.rhs), plainDotNumbers(left), frame.result(op)),
+      dotGeneral(
+        left,
+        frame.tensor(op.operands.rhs),
+        plainDotNumbers(left),
+        frame.result(op),
+        frame.session.arithmetic.isModular,
+      ),
     );
   },
   "stablehlo.einsum": function* (op, frame) {
@@ -93,10 +110,11 @@ export const productRules = {
   "stablehlo.convolution": (op, frame) =>
     one(
       convolve(
-        roundedOperand(frame.tensor(op.operands.lhs), "lhs", op.attributes.algorithm),
-        roundedOperand(frame.tensor(op.operands.rhs), "rhs", op.attributes.algorithm),
+        multiplied(op, "lhs", frame),
+        multiplied(op, "rhs", frame),
         frame.result(op),
         convolutionSettings(op, op.attributes.padding?.map(([low = 0]) => low) ?? []),
+        frame.session.arithmetic.isModular,
       ),
     ),
   "stablehlo.dynamic_conv": (op, frame) => {

@@ -2,6 +2,7 @@
 import type { GraphOp, GraphRules } from "../../ops/index.ts";
 import { windowsOf } from "../../ops/windows.ts";
 import { emptyTensor } from "../value.ts";
+import { promoted } from "../arithmetic.ts";
 import type { Tensor } from "../value.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { mapInPieces } from "../map.ts";
@@ -10,7 +11,7 @@ import type { Reduction } from "../reduce.ts";
 import { regionFunction } from "../region.ts";
 import type { Scalar } from "../scalars.ts";
 import { sort } from "../sort.ts";
-import { one, promoted } from "./shared.ts";
+import { one } from "./shared.ts";
 
 function reductionOf(
   op: GraphOp<"stablehlo.reduce"> | GraphOp<"stablehlo.reduce_window">,

@@ -1,13 +1,14 @@
 /** Rules of ops that move elements, and of constants. */
 import type { GraphRules, GraphValue } from "../../ops/index.ts";
 import { reshaped, tensor, tensorOfLiteral } from "../value.ts";
+import { promoted } from "../arithmetic.ts";
 import type { Tensor } from "../value.ts";
 import { unsupported } from "../frame.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { gather, scatter } from "../gather.ts";
 import { scalarNumber } from "../scalars.ts";
 import * as shapes from "../shapes.ts";
-import { constant, dynamic, numbers, one, promoted, refuse } from "./shared.ts";
+import { constant, dynamic, numbers, one, refuse } from "./shared.ts";
 
 export const shapeRules = {
   "stablehlo.constant": (op, frame) => {

@@ -1,12 +1,10 @@
 /** What several families of rules share. */
-import type { AnyGraphOp, ElementType, GraphOp } from "../../ops/index.ts";
-import { emptyTensor } from "../value.ts";
+import type { AnyGraphOp, GraphOp } from "../../ops/index.ts";
 import type { Tensor } from "../value.ts";
-import { conversion } from "../elementwise/convert.ts";
 import type { ScalarKind } from "../elementwise/index.ts";
 import { unsupported } from "../frame.ts";
 import type { Frame, RuleResult, Steps } from "../frame.ts";
-import { evaluateElementwise, mapTensors } from "../map.ts";
+import { evaluateElementwise } from "../map.ts";
 
 export type Rule = (op: AnyGraphOp, frame: Frame) => RuleResult;
 
@@ -42,12 +40,5 @@ export function* one(steps: Steps<Tensor>): Steps<readonly Tensor[]> {
 
 /** A constant as it is kept. */
 export function constant(literal: Tensor, frame: Frame): Tensor {
-  return promoted(literal, frame.stored(literal.element));
-}
-
-/** Elements in the type that a region computes in, which may be wider than theirs. */
-export function promoted(source: Tensor, element: ElementType): Tensor {
-  if (source.element === element) return source;
-  const result = emptyTensor({ element, shape: source.shape });
-  return mapTensors(result, conversion(source.element, element), [source]);
+  return frame.session.arithmetic.kept(literal);
 }
