@@ -121,6 +121,7 @@ export const inArrays: { readonly [operation: string]: string } = {
 
 const ownFunction =
   "of a function of the caller's own, whose derivative `fromKernel` takes from what it means";
+const codes = "gives or takes codes of few bits, which derivatives take for constants";
 const drawn = "draws from a key, which has no derivative";
 const discrete = "gives places, counts or words, which have no derivative";
 const fewBits = "of weights in few bits or without zeros, which are made after training";
@@ -214,6 +215,12 @@ export const arrayReasons: Reasons = {
   lessEqual: { gradient: noFloats },
   logicalNot: { gradient: noFloats },
   lower: { gradient: "gives text" },
+  "nn.dequantizeBlocks": { gradient: codes },
+  "nn.fakeQuantize": {
+    gradient: "straight-through, which src/arrays/scaled.test.ts holds: not that of its steps",
+  },
+  "nn.quantizeBlocks": { gradient: codes },
+  "nn.withScaleLayout": { gradient: codes },
   "nn.adamw": { gradient: "a step of training, of which nobody takes derivatives" },
   notEqual: { gradient: noFloats },
   oneHot: { gradient: makes },

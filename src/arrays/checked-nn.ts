@@ -1,5 +1,6 @@
 /** The functions of `nn` as programs call them, with what their arguments are. */
 import type { FloatName } from "../formats/dtype.ts";
+import { floatFormats } from "../formats/floats.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, isListOf, isWhole } from "../support/checked-call.ts";
 import * as attending from "./attention.ts";
@@ -15,11 +16,17 @@ import {
 import { options, shape, tree } from "./argument-checks.ts";
 import type { AlongAxisOf, UnaryOf } from "./dtypes-of-functions.ts";
 import * as nn from "./nn.ts";
+import { scaleLayouts } from "../formats/scaled/layout.ts";
+import { scaledFormats } from "../formats/scaled/formats.ts";
+import { scaleRoundings } from "./block-scales.ts";
+import * as scaling from "./scaled.ts";
 import { flatten } from "./tree.ts";
 import * as windows from "./windows.ts";
 
 export type { AttentionOptions } from "./attention.ts";
 export type * from "./nn.ts";
+export type { QuantizeBlocksOptions, ScaledArray } from "./scaled.ts";
+export type { ScaleRounding } from "./block-scales.ts";
 export type { ConvOptions, Padding, PerAxis, PoolOptions } from "./windows.ts";
 
 const optionNames = ["learningRate", "beta1", "beta2", "epsilon", "weightDecay"];
@@ -84,6 +91,47 @@ const sgdOptions: ArgumentKind = {
 };
 
 const epsilonOption = options("{ epsilon }, a number", { epsilon: isNumber });
+
+const isScaledFormat = (value: unknown): boolean =>
+  typeof value === "string" && Object.hasOwn(scaledFormats, value);
+const isLayout = (value: unknown): boolean => scaleLayouts.some((layout) => layout === value);
+
+const scaledFormat: ArgumentKind = {
+  expected: `the name of a format with scales: ${Object.keys(scaledFormats).join(", ")}`,
+  holds: isScaledFormat,
+};
+const scaleLayout: ArgumentKind = { expected: scaleLayouts.join(", "), holds: isLayout };
+const scaledArray: ArgumentKind = {
+  expected: "an array in a format with scales, as nn.quantizeBlocks gives it",
+  holds: (value) => {
+    const fields = ["format", "elements", "scales", "axis", "layout", "globalScale"];
+    const { format, elements, scales, axis, layout, globalScale } = fieldsOf(value, fields);
+    return (
+      isScaledFormat(format) &&
+      isArray(elements) &&
+      isArray(scales) &&
+      isWhole(0)(axis) &&
+      isLayout(layout) &&
+      (globalScale === null || isArray(globalScale))
+    );
+  },
+};
+const quantizeOptions = options(
+  `{ axis, scaleRounding, globalScale, scales, layout, key }: an axis, ${scaleRoundings.join(", ")}, a number or an array of f32, arrays, ${scaleLayouts.join(", ")}`,
+  {
+    axis: Number.isSafeInteger,
+    scaleRounding: (value) => scaleRoundings.some((rounding) => rounding === value),
+    globalScale: (value) => isNumber(value) || (isArray(value) && value.dtype === "f32"),
+    scales: isArray,
+    layout: isLayout,
+    key: (value) => isArray(value) && value.dtype === "u32",
+  },
+);
+const floatFormat: ArgumentKind = {
+  expected: 'the name of a float format, such as "bf16", or nothing',
+  holds: (value) =>
+    value === undefined || (typeof value === "string" && Object.hasOwn(floatFormats, value)),
+};
 
 /** The convolution of an array [batch, ...space, channels] with a kernel, over any number of axes of space. */
 export const conv = checked(
@@ -158,3 +206,38 @@ export const sgd = checked("nn.sgd", [parameters, likewise, sgdOptions], nn.sgd)
  * ```
  */
 export const adamw = checked("nn.adamw", [parameters, likewise, adamState, adamOptions], nn.adamw);
+/**
+ * An array in a format with scales: elements, and a scale for each block. Derivatives take it for a constant.
+ *
+ * @example
+ * ```ts
+ * import { nn, random } from "tilewright/arrays";
+ *
+ * const weights = random.normal(random.key(0), [64, 128]);
+ * const packed = nn.quantizeBlocks(weights, "mxfp4"); // elements [64, 128], scales [64, 4]
+ * const near = nn.dequantizeBlocks(packed, "bf16");
+ * ```
+ */
+export const quantizeBlocks = checked(
+  "nn.quantizeBlocks",
+  [array, scaledFormat, quantizeOptions],
+  scaling.quantizeBlocks,
+);
+/** The numbers of an array in a format with scales: elements times scales, in f32 or another float format. */
+export const dequantizeBlocks = checked(
+  "nn.dequantizeBlocks",
+  [scaledArray, floatFormat],
+  scaling.dequantizeBlocks,
+);
+/** The array with its scales plain, padded, or in the tiles that tensor cores of Blackwell take. */
+export const withScaleLayout = checked(
+  "nn.withScaleLayout",
+  [scaledArray, scaleLayout],
+  scaling.withScaleLayout,
+);
+/** What a format with scales leaves of an array, with the derivative of the identity (straight-through). */
+export const fakeQuantize = checked(
+  "nn.fakeQuantize",
+  [array, scaledFormat, quantizeOptions],
+  scaling.fakeQuantize,
+);

@@ -133,7 +133,7 @@ export const fp8Block128x128 = define({
 });
 
 /** Every format with scales by name. */
-export const scaledFormats: { readonly [N in ScaledFormatName]: ScaledFormat<N> } = Object.freeze({
+export const scaledFormats = Object.freeze({
   mxfp8e4m3,
   mxfp8e5m2,
   mxfp6e2m3,
@@ -142,7 +142,13 @@ export const scaledFormats: { readonly [N in ScaledFormatName]: ScaledFormat<N> 
   nvfp4,
   fp8Block1x128,
   fp8Block128x128,
-});
+} as const satisfies { readonly [N in ScaledFormatName]: ScaledFormat<N> });
+
+/** The format of the elements of a format with scales. */
+export type ElementNameOf<N extends ScaledFormatName> =
+  (typeof scaledFormats)[N]["element"]["name"];
+/** The format of its scales. */
+export type ScaleNameOf<N extends ScaledFormatName> = (typeof scaledFormats)[N]["scale"]["name"];
 
 /** The axis beside the scaled one that blocks extend over too: the last one that is another. */
 function besideAxis(rank: number, axis: number): number {

@@ -161,4 +161,11 @@ export const arrayCodes = registerCodes({
     example: "jvp(sin, [zeros([4])], [ones([1])])",
     remedy: "make it with the shape and dtype of the array: broadcastTo, astype",
   },
+  TW9325: {
+    title: "scales that an array does not have",
+    cause:
+      "An array in a format with scales has one scale for each of its blocks, in the format's own dtype. Padded and tiled layouts are of rows that are scaled along their last axis, with a scale of each row alone.",
+    example: 'nn.quantizeBlocks(zeros([4, 64]), "mxfp8e4m3", { scales: zeros([4, 2]) })',
+    remedy: "give scales as nn.quantizeBlocks makes them, and keep others in the plain layout",
+  },
 });

@@ -106,6 +106,24 @@ export const arrayCalls: readonly BadCall[] = [
     heads,
     options(() => ({ causal: true })),
   ),
+  ...["nn.quantizeBlocks", "nn.fakeQuantize"].map((name) =>
+    call(
+      name,
+      array,
+      parameter(() => "mxfp4"),
+      options(() => ({ axis: 0, scaleRounding: "floor" })),
+    ),
+  ),
+  call(
+    "nn.dequantizeBlocks",
+    parameter(() => arrays.nn.quantizeBlocks(arrays.zeros([2, 2]), "mxfp4")),
+    optionalDType,
+  ),
+  call(
+    "nn.withScaleLayout",
+    parameter(() => arrays.nn.quantizeBlocks(arrays.zeros([2, 2]), "mxfp4")),
+    parameter(() => "plain"),
+  ),
   call("nn.relu", array),
   call("nn.gelu", array),
   call("nn.silu", array),
