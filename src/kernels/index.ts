@@ -140,7 +140,14 @@ export { compress24, expand24 } from "./matmul/weights/compress-weights.ts";
 export { sparse24 } from "./matmul/weights/sparse-weights.ts";
 export type { Sparse24Spec, SparseFormat } from "./matmul/weights/sparse-weights.ts";
 export { quantized } from "./matmul/weights/quantized.ts";
-export type { QuantizedOptions, QuantizedSpec, WeightFormat } from "./matmul/weights/quantized.ts";
+export type {
+  QuantizedOptions,
+  QuantizedSpec,
+  ScaleFormat,
+  WeightFormat,
+} from "./matmul/weights/quantized.ts";
+export { packWeights } from "./matmul/weights/pack-weights.ts";
+export type { PackedScaleLayout, PackWeightsSpec } from "./matmul/weights/pack-weights.ts";
 export { dequantizeWeights, quantizeWeights } from "./matmul/weights/quantize-weights.ts";
 export type { QuantizeWeightsSpec } from "./matmul/weights/quantize-weights.ts";
 export type { MatmulConfiguration, TiledConfiguration } from "./matmul/configuration.ts";

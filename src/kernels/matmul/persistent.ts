@@ -143,7 +143,10 @@ function traced(form: PersistentForm): KernelDefinition {
           [tilesName(metadataName)]: smem(dtypes.u16, [stages, ...metadataTile(rows, depth)]),
         }),
         ...Object.fromEntries(
-          ofPrologue.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, rows])]),
+          ofPrologue.map(({ name, dtype, perUnit }) => [
+            tilesName(name),
+            smem(dtype, [stages, rows * perUnit]),
+          ]),
         ),
         full: barrier({ count: stages, arrivals: 1 + cluster + further }),
         empty: barrier({ count: stages, arrivals: consumers * cluster }),

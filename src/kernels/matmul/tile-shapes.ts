@@ -230,7 +230,10 @@ export function stageBytes(problem: MatmulProblem): StageBytes {
   }
   if (recipe === undefined || prologue === undefined) return { row: rowBytes, column: rowBytes };
   const depth = depthOf(problem, recipe);
-  const inputs = copiedInputs(prologue).reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
+  const inputs = copiedInputs(prologue).reduce(
+    (sum, { dtype, perUnit }) => sum + (perUnit * dtype.bits) / 8,
+    0,
+  );
   return {
     row: packedBytes(problem[prologue.operand].dtype, depth) + inputs,
     column: packedBytes(recipe[prologue.operand === "a" ? "b" : "a"], depth),

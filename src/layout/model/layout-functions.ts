@@ -9,7 +9,6 @@
  * Texts differ where places do not: `flat(R0 L0)` and `(R0 L0)` are one layout of a vector. Everything
  * that enters or leaves a function is therefore brought to the one spelling that its shape has.
  */
-import { isInteger } from "../../formats/dtype.ts";
 import type { Op } from "../../ir/node.ts";
 import { product } from "../algebra/index-bits.ts";
 import { joinElements, splitElements, splitShape } from "../algebra/bit-widths.ts";
@@ -40,11 +39,11 @@ export interface TileFunction extends LayoutFunction<RegisterLayout, RegisterLay
   spread(result: RegisterLayout, bits: number, warps: number): readonly RegisterLayout[];
 }
 
-/** Whether a cast leaves elements in another order of registers (`Functions.widen`): integers of 4 bits as f16 or bf16. */
+/** Whether a cast leaves elements in another order of registers (`Functions.widen`): integers and floats of 4 bits as f16 or bf16. */
 export function widensHalves({ operands: { source }, attributes: { dtype } }: Op<"cast">): boolean {
   if (source.type.kind !== "tile") return false;
   const from = source.type.dtype;
-  return from.bits === 4 && isInteger(from) && (dtype.name === "f16" || dtype.name === "bf16");
+  return from.bits === 4 && (dtype.name === "f16" || dtype.name === "bf16");
 }
 
 /** The side of a product whose operand is asked for. */

@@ -50,7 +50,9 @@ function prologueProblem(
   const along = problem.major[operand] === "k" ? Math.ceil(k / unit) * unit : extent;
   if (!isCopied(problem[operand].dtype, along))
     return `rows of ${along} ${problem[operand].dtype.name} of ${operand} are no multiples of 16 bytes`;
-  const odd = copiedInputs(prologue).find(({ dtype }) => !isCopied(dtype, extent));
+  const odd = copiedInputs(prologue).find(
+    ({ dtype, perUnit }) => !isCopied(dtype, extent * perUnit),
+  );
   return odd && `rows of ${extent} ${odd.dtype.name} of ${odd.name} are no multiples of 16 bytes`;
 }
 

@@ -35,7 +35,7 @@ export function computedRows(
     const { input, all, tiles: copied } = source;
     return copied === undefined
       ? inputWindow(input, all, { batch, along, start: top, count: threadRows }).load()
-      : copied.at(slot, mine).load();
+      : copied.at(slot, ownInputs(mine, input)).load();
   };
   const tiles = new Map(prologue.inputs.map((input) => [input.name, inputTile(input)]));
   // TMA overwrites what lanes have read here.
@@ -50,6 +50,12 @@ export function computedRows(
   // Tensor cores take f32 as tf32. What it is of says the recipe; the language wants it in the type.
   const taken = made.cast(form.recipe[prologue.operand]);
   return (isSwapped ? taken.transpose() : taken) as Tile<"bf16">;
+}
+
+/** Where the numbers of some rows lie in a slot. */
+function ownInputs(rows: Slice, { perUnit }: PrologueInput): Slice {
+  if (perUnit === 1) return rows;
+  return slice(constant(dtypes.i32, 0).add(rows.start).mul(perUnit), threadRows * perUnit);
 }
 
 /**

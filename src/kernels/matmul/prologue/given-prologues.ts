@@ -19,6 +19,7 @@ import {
   quicklyDequantized,
   quickWeights,
   scaleShape,
+  scalesOfUnit,
 } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";
 
@@ -142,7 +143,7 @@ export function weightPrologue(
       "both",
       location,
     );
-  const shared = { group, span, batched };
+  const shared = { group, span, batched, perUnit: scalesOfUnit(weights) };
   const further = [
     { name: "bScale", dtype: scale, ...shared },
     ...(zero ? [{ name: "bZero", dtype, ...shared }] : []),

@@ -22,7 +22,7 @@ import type { Location } from "../../../support/location.ts";
 import type { ProductDimensions } from "../dimensions.ts";
 import { parameterName } from "../user-array-names.ts";
 import { equalSizes, refused } from "../argument-errors.ts";
-import { scaleShape } from "../weights/quantized.ts";
+import { packedUnit, scalesByGroup, scaleShape } from "../weights/quantized.ts";
 
 /** Elements along k that the smallest part of an operand has. */
 const leastGroup = 16;
@@ -39,6 +39,8 @@ export interface PrologueInput {
   readonly span: number;
   /** Whether each matrix of the operand's batch has its own. */
   readonly batched: boolean;
+  /** How many of them a column has side by side, where groups of weights are smaller than what is stored together; 1 otherwise. */
+  readonly perUnit: number;
 }
 
 /** Inputs that travel with the tiles of the operand. */
@@ -76,11 +78,11 @@ export function prologueInput(
 ): PrologueInput {
   const [first = 0, second] = shape;
   if (shape.length === 1 && equalSizes(first, extent))
-    return { name, dtype, group: undefined, span: 1, batched: false };
+    return { name, dtype, group: undefined, span: 1, batched: false, perUnit: 1 };
   const group = groupOf(first, k);
   const isPart = group !== undefined && group % leastGroup === 0;
   if (shape.length === 2 && isPart && equalSizes(second ?? 0, extent))
-    return { name, dtype, group, span: 1, batched: false };
+    return { name, dtype, group, span: 1, batched: false, perUnit: 1 };
   const along = operand === "a" ? "m" : "n";
   throw refused(
     "TW9902",
@@ -120,7 +122,12 @@ export function prologueSpecs(
 
 /** Whether parts of so many elements along k never lie in two groups, nor within a unit. */
 export function suitsDepth({ inputs, unit }: Prologue, depth: number): boolean {
-  return depth % unit === 0 && inputs.every(({ group }) => (group ?? depth) % depth === 0);
+  return (
+    depth % unit === 0 &&
+    inputs.every(
+      ({ group = depth }) => group % depth === 0 || (unit === packedUnit && depth === packedUnit),
+    )
+  );
 }
 
 /** k as the operand is stored. */
@@ -139,13 +146,15 @@ export interface InputPlace {
 
 /** The part of an input that belongs to a place of the operand. */
 export function inputWindow(
-  { group, span, batched }: PrologueInput,
+  { group, span, batched, perUnit }: PrologueInput,
   input: Ref,
   { batch, along, start, count }: InputPlace,
 ): Ref {
   const own = batched ? input.at(batch) : input;
-  const row = group === undefined ? own : own.at(along.div(group));
-  return span === 1 ? row.at(slice(start, count)) : row.at(slice(start.div(span), 1));
+  const row = group === undefined ? own : own.at(along.div(group * perUnit));
+  return span === 1
+    ? row.at(slice(start.mul(perUnit), count * perUnit))
+    : row.at(slice(start.div(span), 1));
 }
 
 /**
@@ -163,9 +172,13 @@ export function computedOperand(
   const [rows = 1, columns = 1] = stored.shape;
   const shape = operand === "a" ? [rows, 1] : [1, columns];
   const tiles: { [name: string]: Tile } = { [operand]: stored };
-  for (const { name, span } of inputs) {
+  for (const { name, span, perUnit } of inputs) {
     const tile = given.get(name);
-    if (tile !== undefined) tiles[name] = tile.reshape(span === 1 ? shape : [1, 1]);
+    if (tile === undefined) continue;
+    tiles[name] =
+      perUnit === 1
+        ? (tile.reshape(span === 1 ? shape : [1, 1]) as Tile)
+        : scalesByGroup(tile, perUnit);
   }
   const made = requireTile(compute(tiles), stored, as.name, operand, location);
   if (left === undefined) return made;

@@ -16,7 +16,7 @@ import { areTogether, mostRows, skinnyColumns, stepDepth } from "./skinny.ts";
 import { requireRoom } from "../problem.ts";
 import { refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
-import { packedUnit } from "../weights/quantized.ts";
+import { packedUnit, scalesOfUnit } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";
 
 /**
@@ -114,14 +114,15 @@ function formsOf(weights: QuantizedSpec, { k }: ProductSizes, target: Target): t
 }
 
 function sharedBytes(
-  { dtype, scale, zero }: QuantizedSpec,
+  { dtype, scale, zero, group }: QuantizedSpec,
   configuration: Omit<SkinnyConfiguration, "kernel">,
 ): number {
   const { rows, stages, sliceK, splitK } = configuration;
   const width = skinnyColumns(configuration);
   const depth = stepDepth({ dtype }, configuration);
   // Scales and zero points are counted where they do not travel with the weights, too.
-  const scales = packedBytes(scale, width) + (zero ? packedBytes(dtype, width) : 0);
+  const count = width * scalesOfUnit({ group });
+  const scales = packedBytes(scale, count) + (zero ? packedBytes(dtype, count) : 0);
   const units = depth / packedUnit;
   const step = packedBytes(dtype, width * depth) + rows * depth * 2 + units * scales + 16;
   const parts = (sliceK - 1) * rows * width * 4;

@@ -9,7 +9,7 @@ import { dtypes } from "../../../formats/dtype.ts";
 import { copiedInputs } from "../prologue/prologue.ts";
 import { tilesName } from "../user-array-names.ts";
 import type { Prologue, PrologueInput } from "../prologue/prologue.ts";
-import { packedUnit, scaleTile } from "../weights/quantized.ts";
+import { packedUnit, scalesByGroup, scaleTile } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";
 import { isCopied } from "../tile-shapes.ts";
 
@@ -23,7 +23,7 @@ export interface ScaleSource {
 /** Inputs that travel with weights of so many columns. */
 export function travellingScales(prologue: Prologue, n: number): readonly PrologueInput[] {
   return copiedInputs(prologue).filter(
-    ({ dtype, group }) => group !== undefined && isCopied(dtype, n),
+    ({ dtype, group, perUnit }) => group !== undefined && isCopied(dtype, n * perUnit),
   );
 }
 
@@ -35,7 +35,10 @@ export function scaleSlots(
   width: number,
 ): { readonly [name: string]: ReturnType<typeof smem> } {
   return Object.fromEntries(
-    travelling.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, units, width])]),
+    travelling.map(({ name, dtype, perUnit }) => [
+      tilesName(name),
+      smem(dtype, [stages, units, width * perUnit]),
+    ]),
   );
 }
 
@@ -43,8 +46,8 @@ export function scaleSlots(
  * How many copies bring an input's numbers of a step: one where groups are units, whose lines follow each other, or one for each unit. With 16 rows, 8192 × 28672 of
  * i4 took 32.6 µs instead of 33.2.
  */
-export function scaleCopies({ group }: PrologueInput, units: number): number {
-  return group === packedUnit ? 1 : units;
+export function scaleCopies({ group = 0, perUnit }: PrologueInput, units: number): number {
+  return group * perUnit === packedUnit ? 1 : units;
 }
 
 /** Starts the copies of a step's scales for `count` columns, from `left` on in the arrays and from `first` on in the block. */
@@ -55,14 +58,14 @@ export function copyScales(
   landed: { readonly barrier: Barrier },
 ): void {
   for (const { input, all, tiles } of sources) {
-    const { group } = input;
+    const { group, perUnit } = input;
     if (tiles === undefined || group === undefined) continue;
     const lines = units / scaleCopies(input, units);
     for (let unit = 0; unit < units; unit += lines) {
-      const line = along.add(unit * packedUnit).div(group);
+      const line = along.add(unit * packedUnit).div(group * perUnit);
       copyAsync(
-        all.at(slice(line, lines), slice(left, count)),
-        tiles.at(slot, slice(unit, lines), slice(first, count)),
+        all.at(slice(line, lines), slice(left.mul(perUnit), count * perUnit)),
+        tiles.at(slot, slice(unit, lines), slice(first.mul(perUnit), count * perUnit)),
         landed,
       );
     }
@@ -103,6 +106,11 @@ export interface Scales {
   readonly bZero?: Tile<"f32">;
 }
 
+/** As sums are multiplied by them; those of groups within a unit are multiplied by weights, as they are. */
+function inFormat({ perUnit }: PrologueInput, numbers: Tile): Tile<"f32"> {
+  return (perUnit === 1 ? numbers.cast(dtypes.f32) : numbers) as Tile<"f32">;
+}
+
 /** Those that do not travel. To be asked for before anything is waited for. */
 export function scalesFromMemory(
   weights: QuantizedSpec,
@@ -114,7 +122,7 @@ export function scalesFromMemory(
       .filter(({ tiles }) => tiles === undefined)
       .map(({ input, all }) => {
         const numbers = scaleTile(weights, all, along, left, count);
-        return [input.name, numbers.cast(dtypes.f32)];
+        return [input.name, inFormat(input, numbers)];
       }),
   );
 }
@@ -127,8 +135,10 @@ export function scalesFromSlots(
   return Object.fromEntries(
     sources.flatMap(({ input, tiles }) => {
       if (tiles === undefined) return [];
-      const numbers = tiles.at(slot, unit, slice(first, count)).load().reshape([1, count]);
-      return [[input.name, numbers.cast(dtypes.f32)]];
+      const { perUnit } = input;
+      const own = slice(first.mul(perUnit), count * perUnit);
+      const numbers = scalesByGroup(tiles.at(slot, unit, own).load() as Tile, perUnit);
+      return [[input.name, inFormat(input, numbers)]];
     }),
   );
 }

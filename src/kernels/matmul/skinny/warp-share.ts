@@ -25,7 +25,14 @@ import { dtypes } from "../../../formats/dtype.ts";
 import type { SkinnyConfiguration } from "../configuration.ts";
 import { scalesFromMemory, scalesFromSlots } from "./scales.ts";
 import type { ScaleSource } from "./scales.ts";
-import { asStored, packedUnit, storedFactor, unpacked } from "../weights/quantized.ts";
+import {
+  asStored,
+  dequantized,
+  packedUnit,
+  scalesOfUnit,
+  storedFactor,
+  unpacked,
+} from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";
 
 /** Columns that a warp multiplies at once. */
@@ -139,10 +146,12 @@ export function sumsOfShare(share: Share): readonly Tile[] {
             commitShared();
             empty.at(slot).arrive();
           }
+          const sum = sumsBefore[index] as Tile<"f32">;
+          if (scalesOfUnit(weights) > 1 && bScale !== undefined)
+            return sum.add(multiplied(left, dequantized(numbers, bScale, bZero, weights)));
           const whole = unpacked(numbers).cast(weights.as) as Tile;
           const made = factor === 1 ? whole : (whole.mul(factor) as Tile);
           const product = productOf(left, made, bZero, factor);
-          const sum = sumsBefore[index] as Tile<"f32">;
           return bScale === undefined ? sum.add(product) : product.fma(bScale, sum);
         });
       }

@@ -26,7 +26,14 @@ import { scalesFromMemory, scalesFromSlots } from "./scales.ts";
 import type { ScalePart, Scales } from "./scales.ts";
 import { following, stepsOfSlice } from "./warp-share.ts";
 import type { Share } from "./warp-share.ts";
-import { asStored, packedUnit, storedFactor, unpacked } from "../weights/quantized.ts";
+import {
+  asStored,
+  dequantized,
+  packedUnit,
+  scalesOfUnit,
+  storedFactor,
+  unpacked,
+} from "../weights/quantized.ts";
 
 /** What 64 columns come to over their part of k, scales included: [rows, 64]. */
 export function sumsTogether(share: Share): Tile {
@@ -60,11 +67,11 @@ export function sumsTogether(share: Share): Tile {
       }));
       let after = before;
       lines.forEach((line, unit) => {
-        const made = madeOf(line, scales[unit]?.bZero, share);
+        const made = madeOf(line, scales[unit] ?? {}, share);
         const rowsOf = activations.at(slot, all, slice(unit * packedUnit, packedUnit));
         const sum = accumulator(dtypes.f32, [threadRows, rows]);
         const product = wgmma(sum, made, rowsOf.transpose()).wait();
-        const scale = scales[unit]?.bScale;
+        const scale = scalesOfUnit(weights) === 1 ? scales[unit]?.bScale : undefined;
         after = scale === undefined ? after.add(product) : product.fma(transposed(scale), after);
       });
       // TMA overwrites what lanes have read here. Said before the products, it has these wait until all has been read: 30.7 µs instead of 30.5 with
@@ -82,7 +89,9 @@ export function sumsTogether(share: Share): Tile {
 }
 
 /** Stored lines of columns as tensor cores take them: [64, 128]. Differences to zero points are exact in bf16 and f16. */
-function madeOf(line: Tile, zero: Scales["bZero"], { weights }: Share): Tile<"bf16"> {
+function madeOf(line: Tile, { bScale, bZero: zero }: Scales, { weights }: Share): Tile<"bf16"> {
+  if (scalesOfUnit(weights) > 1 && bScale !== undefined)
+    return dequantized(line.transpose() as Tile, bScale, zero, weights).transpose() as Tile<"bf16">;
   const factor = storedFactor(weights);
   const numbers = unpacked(line.transpose() as Tile).cast(weights.as) as Tile;
   const quick = factor === 1 ? numbers : (numbers.mul(factor) as Tile);

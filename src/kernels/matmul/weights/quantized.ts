@@ -11,12 +11,15 @@
  *   of 8 bits   stored at   q · 32 + s · 4 + h · 2 + p                         is element   s · 16 + h · 8 + q · 2 + p
  *   of 4 bits   stored at   q · 32 + (s >> 1) · 8 + p · 4 + (s & 1) · 2 + h
  *
+ * Groups may be parts of 128, as those of formats with scales are (MXFP8, MXFP6 and MXFP4 of 32, NVFP4 of 16): the scales of a column in 128 elements
+ * along k lie side by side, [⌈k / 128⌉, n · 128 / group], and travel with them.
+ *
  * Matrices of a batch lie one after the other, each with scales of its own. Two elements of 4 bits share a byte, the first one in its lower half. The two of them that a register of the tensor core has,
  * p of 0 and 1, are half a word apart: one shift and one mask take both out of it.
  */
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import { dtypes, isInteger } from "../../../formats/dtype.ts";
-import { ceilDivSize } from "../../../ir/size.ts";
+import { ceilDivSize, multiplySizes } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
 import { tensor, slice } from "../../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../../lang/index.ts";
@@ -25,7 +28,10 @@ import { optionText, requireKnownOptions } from "../../../support/options.ts";
 import { refused } from "../argument-errors.ts";
 
 /** The greatest number of each format of weights. */
-export const greatestWeight = { i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 } as const;
+export const greatestWeight = {
+  ...{ i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 },
+  ...{ f6e2m3fn: 7.5, f6e3m2fn: 28, f4e2m1fn: 6 },
+} as const;
 /** The formats that quantized weights can have. */
 export type WeightFormat = keyof typeof greatestWeight;
 /** Elements along k that are stored in an order of their own. */
@@ -40,7 +46,7 @@ export interface QuantizedOptions<
   S extends DTypeName = DTypeName,
   Z extends D = D,
 > {
-  /** Elements along k that share a scale, a multiple of 128; the whole column by default. */
+  /** Elements along k that share a scale: 16, 32, 64 or a multiple of 128; the whole column by default. */
   readonly groupSize?: number;
   /** Instead of a group: elements along k and columns that share a scale, multiples of 128 and 64. */
   readonly blockSize?: readonly [k: number, n: number];
@@ -81,10 +87,13 @@ export interface QuantizedSpec<
   readonly zero: Z;
 }
 
-/** Weights of [k, n] or [batch, k, n] in a format of 4 or 8 bits. */
+/** The formats that scales can have; those of 8 bits are of formats with scales. */
+export type ScaleFormat = "bf16" | "f16" | "f32" | "f8e8m0fnu" | "f8e4m3fn";
+
+/** Weights of [k, n] or [batch, k, n] in a format of 4 to 8 bits. */
 export function quantized<
   D extends WeightFormat,
-  S extends "bf16" | "f16" | "f32",
+  S extends ScaleFormat,
   const O extends QuantizedOptions<D, S>,
 >(
   dtype: DType<D>,
@@ -127,8 +136,9 @@ function formatProblem(
   if (!formats.some((name) => dtypes[name] === dtype))
     return ["weights have no such format", formats.join(", "), nameOf(dtype)];
   const halves: readonly unknown[] = [dtypes.bf16, dtypes.f16];
-  if (!halves.includes(scale) && scale !== dtypes.f32)
-    return ["weights have no such scales", "bf16, f16 or f32", nameOf(scale)];
+  const others: readonly unknown[] = [dtypes.f32, dtypes.f8e8m0fnu, dtypes.f8e4m3fn];
+  if (!halves.includes(scale) && !others.includes(scale))
+    return ["weights have no such scales", "bf16, f16, f32, f8e8m0fnu or f8e4m3fn", nameOf(scale)];
   if (!halves.includes(as))
     return ["weights are multiplied in no such format", "as: bf16, or as: f16", nameOf(as)];
   if (zero === undefined) return undefined;
@@ -142,10 +152,11 @@ function extentProblem(shape: unknown, group: unknown, block: unknown): Wrong | 
     return ["weights have another shape", "[k, n], or [batch, k, n]", optionText(shape)];
   const isWhole = (count: unknown, unit: number): boolean =>
     Number.isSafeInteger(count) && (count as number) > 0 && (count as number) % unit === 0;
-  if (group !== undefined && (block !== undefined || !isWhole(group, packedUnit)))
+  const isGroup = isWhole(group, packedUnit) || group === 16 || group === 32 || group === 64;
+  if (group !== undefined && (block !== undefined || !isGroup))
     return [
       "weights have no such groups",
-      `a multiple of ${packedUnit}, or none for whole columns or blocks`,
+      `16, 32, 64 or a multiple of ${packedUnit}, or none for whole columns or blocks`,
       block === undefined ? optionText(group) : "a group and a block",
     ];
   if (block === undefined) return undefined;
@@ -166,12 +177,27 @@ export function scaleShape(
   n: Size,
   batch: Size | undefined,
 ): readonly Size[] {
-  const across = span === 1 ? n : ceilDivSize(n, span);
-  const along = group === undefined ? [] : [ceilDivSize(k, group)];
+  const own = span === 1 ? n : ceilDivSize(n, span);
+  const each = scalesOfUnit({ group });
+  const across = each === 1 ? own : multiplySizes(own, each);
+  const along = group === undefined ? [] : [ceilDivSize(k, Math.max(group, packedUnit))];
   return [...(batch === undefined ? [] : [batch]), ...along, across];
 }
 
-/** The scales, or zero points, of `count` columns from `start` on, at a place along k: [1, count], or [1, 1] of a block. */
+/** Scales that a column has in 128 elements along k; 1 where these share it, with others or not. */
+export function scalesOfUnit({ group }: Pick<QuantizedSpec, "group">): number {
+  return group === undefined || group >= packedUnit ? 1 : packedUnit / group;
+}
+
+/** Scales of columns as they lie in memory, of one unit: [groups, columns]. */
+export function scalesByGroup(stored: Tile, each: number): Tile {
+  const [count = 1] = stored.shape;
+  return each === 1
+    ? (stored.reshape([1, count]) as Tile)
+    : (stored.reshape([count / each, each]).transpose() as Tile);
+}
+
+/** The scales, or zero points, of `count` columns from `start` on, at a place along k: [1, count], [1, 1] of a block, or those of each group of 128. */
 export function scaleTile(
   { group, span }: Pick<QuantizedSpec, "group" | "span">,
   scales: Ref,
@@ -179,10 +205,12 @@ export function scaleTile(
   start: Scalar<"i32">,
   count: number,
 ): Tile {
-  const row = group === undefined ? scales : scales.at(along.div(group));
-  const shared = span === 1 ? count : 1;
-  const window = row.at(slice(span === 1 ? start : start.div(span), shared));
-  return window.load().reshape([1, shared]) as Tile;
+  const row = group === undefined ? scales : scales.at(along.div(Math.max(group, packedUnit)));
+  const each = scalesOfUnit({ group });
+  const window = row.at(
+    span === 1 ? slice(start.mul(each), count * each) : slice(start.div(span), 1),
+  );
+  return scalesByGroup(window.load() as Tile, each);
 }
 
 export function isQuantized(given: unknown): given is QuantizedSpec {
@@ -251,7 +279,7 @@ export function packed(weights: Tile): Tile {
  * fewer instructions than all of it (`x.cast(bf16).mul(1 / 4)`, see `ptx/emit/elementwise/packed-conversions.ts`), and as exact.
  */
 export function storedFactor({ dtype, as }: Pick<QuantizedSpec, "dtype" | "as">): number {
-  return dtype.bits === 4 && as === dtypes.bf16 ? 1 / 4 : 1;
+  return dtype === dtypes.i4 && as === dtypes.bf16 ? 1 / 4 : 1;
 }
 
 /**
@@ -261,8 +289,11 @@ export function storedFactor({ dtype, as }: Pick<QuantizedSpec, "dtype" | "as">)
 export const quickWeights = { factor: 2 ** -10, least: 2 ** -64, most: 16 } as const;
 
 /** Whether scales may be such that weights are quick to make. */
-export function mayBeQuick({ dtype, scale, as, span, zero }: QuantizedSpec): boolean {
-  return dtype === dtypes.i4 && scale === dtypes.bf16 && as === scale && span === 1 && !zero;
+export function mayBeQuick({ dtype, scale, as, span, zero, group }: QuantizedSpec): boolean {
+  const isWhole = scalesOfUnit({ group }) === 1;
+  return (
+    isWhole && dtype === dtypes.i4 && scale === dtypes.bf16 && as === scale && span === 1 && !zero
+  );
 }
 
 /** Whether each of some scales is. */
@@ -287,7 +318,23 @@ export function dequantized(
 ): Tile {
   const numbers = unpacked(stored).cast(as) as Tile;
   // Differences of two integers of 8 bits are exact in bf16, too.
-  const moved = zero === undefined ? numbers : (numbers.sub(zero.cast(as)) as Tile);
-  if (scale.dtype === as) return moved.mul(scale) as Tile;
-  return moved.cast(dtypes.f32).mul(scale.cast(dtypes.f32)).cast(as) as Tile;
+  const moved =
+    zero === undefined ? numbers : (numbers.sub(spread(zero.cast(as) as Tile, numbers)) as Tile);
+  // Scales of 8 bits are numbers of bf16, and of f16 but for powers of two that are beyond it.
+  const isExact = scale.dtype.bits === 8 && (as === dtypes.bf16 || scale.dtype === dtypes.f8e4m3fn);
+  if (scale.dtype === as || isExact)
+    return moved.mul(spread(scale.cast(as) as Tile, moved)) as Tile;
+  const wide = spread(scale.cast(dtypes.f32) as Tile, moved) as Tile<"f32">;
+  return moved.cast(dtypes.f32).mul(wide).cast(as) as Tile;
+}
+
+/** A row for each group along k as often as the group has elements. */
+function spread(rows: Tile, { shape: [depth = 1] }: Tile): Tile {
+  const [groups = 1, columns = 1] = rows.shape;
+  if (groups === 1) return rows;
+  const size = depth / groups;
+  return rows
+    .reshape([groups, 1, columns])
+    .broadcastTo([groups, size, columns])
+    .reshape([depth, columns]) as Tile;
 }

@@ -42,12 +42,40 @@ export function halvesCast(
   /** A power of two that the numbers are multiplied by. */
   factor = 1,
 ): readonly Register[] {
+  if (!isInteger(from)) return words.flatMap((word) => floatPairs(emission, to, word));
   return words.flatMap((word) => {
     const upper = (): Register => emission.code.make("b32", "shr.u32", word, integer(8));
     const inPlace = to === f16 || factor <= greatestFactor;
     return inPlace
       ? [word, upper()].flatMap((each) => pairsInPlace(emission, from, to, each, factor))
       : shiftedPairs(emission, from, to, word);
+  });
+}
+
+/**
+ * Floats of 4 bits, half a word apart: their sign goes to the top of a half, and exponent and mantissa to the lowest place of an exponent and the highest of a
+ * mantissa, where they are the number times a power of two, which a product takes back. Subnormal numbers are right as well.
+ *
+ *   f4e2m1fn   s ee m  ──▶  bf16  s 000000ee m000000  · 2^126     f16  s 000ee m000000000  · 2^14
+ */
+function floatPairs(emission: Emission, to: HalfType, word: Register): readonly Register[] {
+  const { code } = emission;
+  const [place, factor] = to === f16 ? [9, 2 ** 14] : [6, 2 ** 126];
+  const moved = (distance: number): Register => {
+    if (distance === 0) return word;
+    const opcode = distance > 0 ? "shl.b32" : "shr.u32";
+    return code.make("b32", opcode, word, integer(Math.abs(distance)));
+  };
+  const bits = encodeFloat(to.name, factor);
+  return [0, 1, 2, 3].map((pair) => {
+    const magnitude = integer(0x00070007 * 2 ** place);
+    const rest = code.make("b32", "and.b32", moved(place - 4 * pair), magnitude);
+    const signs = [moved(12 - 4 * pair), integer(0x80008000), rest, integer(andOr)] as const;
+    const placed = code.make("b32", "lop3.b32", ...signs);
+    const back = bothHalves(emission, bits, bits);
+    const result = halfBinary(emission, "mul", to, "word", placed, back);
+    if (result === undefined) throw new Error(`${to.name} has no product`);
+    return result;
   });
 }
 
@@ -213,8 +241,8 @@ function bytesToF16(emission: Emission, from: DType, word: Register): PairReader
   };
 }
 
-/** The table of `(a & b) ^ c` for lop3. */
-const andXor = 0x6a;
+/** The tables of `(a & b) ^ c` and `(a & b) | c` for lop3. */
+const [andXor, andOr] = [0x6a, 0xea];
 
 /** `(spread & mask) ^ exponents`, where the exponents' word also flips the sign of both nibbles where they have one. */
 function placeNibbles(

@@ -2,7 +2,7 @@
  * 4-bit elements multiplied by a power of two right after their conversion to bf16, `x.cast(bf16).mul(1 / 4)`: the scale is folded into the
  * conversion, which saves two of its shifts (`halvesCast`), and the mul emits nothing. Both are exact.
  */
-import { bf16 } from "../../../formats/dtype.ts";
+import { bf16, isInteger } from "../../../formats/dtype.ts";
 import type { AnyOp, Region, Value } from "../../../ir/node.ts";
 import { countUses, definingOps } from "../../../ir/rewrite/analysis.ts";
 import { walkOps } from "../../../ir/traverse.ts";
@@ -98,7 +98,9 @@ function rangeOf(
 }
 
 function isNarrowCast(op: AnyOp | undefined): boolean {
-  return op?.kind === "cast" && op.attributes.dtype === bf16 && widensHalves(op);
+  if (op?.kind !== "cast" || op.attributes.dtype !== bf16 || !widensHalves(op)) return false;
+  const { type } = op.operands.source;
+  return type.kind === "tile" && isInteger(type.dtype);
 }
 
 function factorOf(op: AnyOp | undefined): number | undefined {
