@@ -48,7 +48,8 @@ export type InPlace = ReadonlyMap<number, readonly GraphValue[]>;
 
 const nothing: InPlace = new Map();
 
-const applyRule: AnyPointRule = (op, points, context) => {
+/** The rule of an op at points, of maps and folds. */
+export const applyRule: AnyPointRule = (op, points, context) => {
   const lowering = loweringOf(op);
   if (lowering.form === "map" || lowering.form === "fold")
     return lowering.rule(op as never, points, context);

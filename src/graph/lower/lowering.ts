@@ -20,7 +20,7 @@ import type { Tile } from "../../lang/index.ts";
 import type { GraphBuilder } from "../infer/builder.ts";
 import type { GraphModule, GraphOp, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
-import type { PointContext } from "./context.ts";
+import type { AnyPointRule, PointContext } from "./context.ts";
 import type { LibraryCall } from "./library.ts";
 import type { Index } from "./points/indices.ts";
 import type { Points } from "./points/points.ts";
@@ -105,6 +105,8 @@ export type Lowering<K extends GraphOpKind> =
         op: GraphOp<K>,
         builder: GraphBuilder,
         module: GraphModule,
+        /** How ops are computed in kernels, for kernels that run regions. */
+        rule: AnyPointRule,
       ) => readonly GraphValue[];
     }
   | {

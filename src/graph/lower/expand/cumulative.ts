@@ -16,12 +16,13 @@ import { scan } from "../../../kernels/scan/scan.ts";
 import type { ScanCombination } from "../../../kernels/scan/scan.ts";
 import { tensor, dim } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
+import { graphRegion } from "../../ops/node.ts";
 import { completeWindow } from "../../infer/window.ts";
 import { combinerKind, neutralNumbers } from "../../ops/combiner.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import { isFloatElement } from "../../ops/elements.ts";
 import { registerKernelCall } from "../../ops/kernel-calls.ts";
-import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
+import type { GraphModule, GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import { splatValue } from "../../ops/small-floats.ts";
 import { sizeOf, tensorType, typeText } from "../../ops/types.ts";
 import type { TensorType } from "../../ops/types.ts";
@@ -36,7 +37,11 @@ import {
   subtract,
   typeOfValue,
 } from "../../transform/arithmetic.ts";
+import type { AnyPointRule } from "../context.ts";
 import { storageOf } from "../storage.ts";
+import { expandLargeWindows } from "./large-windows.ts";
+import { closedRegion, identityOf } from "./monoid.ts";
+import { scanByRegion } from "./scan-by-region.ts";
 
 type ReduceWindow = GraphOp<"stablehlo.reduce_window">;
 
@@ -68,7 +73,7 @@ const scanned: ReadonlySet<ElementType> = new Set<ElementType>([
 ]);
 
 /** Shorter rows take no more time as windows, and are combined in order. */
-export const leastScanned = 128;
+export const leastScanned = 16;
 
 /** What an element is combined as. */
 function workingOf(kind: Combiner, element: ElementType): ElementType {
@@ -84,15 +89,10 @@ interface Cumulative {
 }
 
 /** The axis and the direction of windows that grow; undefined for all others, and for those that are as well made one by one. */
-function cumulativeOf(op: ReduceWindow): Cumulative | undefined {
-  const [operand, ...others] = op.operands.inputs;
-  const [result] = op.results;
-  const kind = combinerKind(op.regions.body);
-  if (operand === undefined || result === undefined || others.length > 0) return undefined;
-  if (kind === undefined || !Object.hasOwn(rules, kind)) return undefined;
-  const { shape, element } = typeOfValue(operand);
-  if (!scanned.has(element) || typeOfValue(result).element !== element) return undefined;
-  if (kind === "stablehlo.multiply" && element === "f64") return undefined;
+function growthOf(op: ReduceWindow): Omit<Cumulative, "kind"> | undefined {
+  const [operand] = op.operands.inputs;
+  if (operand === undefined) return undefined;
+  const { shape } = typeOfValue(operand);
   const window = completeWindow(shape.length, {
     sizes: op.attributes.window_dimensions,
     strides: op.attributes.window_strides,
@@ -111,12 +111,25 @@ function cumulativeOf(op: ReduceWindow): Cumulative | undefined {
     padding.every((each, at) => each === (at === axis ? pair : "0,0"));
   const isReverse = grows(`0,${extent - 1}`);
   if (!isPlain || !isAlone || extent < leastScanned || sizeOf(shape) === 0) return undefined;
-  if (!isReverse && !grows(`${extent - 1},0`)) return undefined;
-  return { kind: kind as Combiner, axis, isReverse };
+  return isReverse || grows(`${extent - 1},0`) ? { axis, isReverse } : undefined;
+}
+
+/** Windows that grow and combine by an op that the library's `scan` has. */
+function cumulativeOf(op: ReduceWindow): Cumulative | undefined {
+  const [operand, ...others] = op.operands.inputs;
+  const [result] = op.results;
+  const kind = combinerKind(op.regions.body);
+  const growth = growthOf(op);
+  if (operand === undefined || result === undefined || others.length > 0) return undefined;
+  if (kind === undefined || !Object.hasOwn(rules, kind) || growth === undefined) return undefined;
+  const { element } = typeOfValue(operand);
+  if (!scanned.has(element) || typeOfValue(result).element !== element) return undefined;
+  if (kind === "stablehlo.multiply" && element === "f64") return undefined;
+  return { kind: kind as Combiner, ...growth };
 }
 
 export function isCumulative(op: ReduceWindow): boolean {
-  return cumulativeOf(op) !== undefined;
+  return growthOf(op) !== undefined;
 }
 
 const operations = new Map<string, Operation>();
@@ -210,8 +223,37 @@ function isNeutral({ ops }: GraphBuilder, init: GraphValue, kind: Combiner): boo
   return String(found) === String(neutral);
 }
 
-export function expandCumulative(op: ReduceWindow, builder: GraphBuilder): readonly GraphValue[] {
+/** A scan by a region that no op of the library is; undefined where initial values change something, or are not known. */
+function scanOf(
+  op: ReduceWindow,
+  builder: GraphBuilder,
+  rule: AnyPointRule,
+): readonly GraphValue[] | undefined {
+  const growth = growthOf(op);
+  const body = closedRegion(builder, op.regions.body);
+  if (growth === undefined || body === undefined) return undefined;
+  const identity = identityOf(builder, body, op.operands.init_values);
+  if (identity === undefined) return undefined;
+  // Windows have their elements in the order of the axis, and a scan from its end meets the last one first.
+  const half = body.parameters.length / 2;
+  const [left, right] = [body.parameters.slice(0, half), body.parameters.slice(half)];
+  const turned = growth.isReverse ? graphRegion([...right, ...left], body.ops, body.results) : body;
+  const { inputs } = op.operands;
+  return scanByRegion(
+    builder,
+    { inputs, body: turned, ...growth, identity, wanted: [...inputs.keys()] },
+    rule,
+  );
+}
+
+export function expandCumulative(
+  op: ReduceWindow,
+  builder: GraphBuilder,
+  _: GraphModule,
+  pointRule: AnyPointRule,
+): readonly GraphValue[] {
   const rule = cumulativeOf(op);
+  if (rule === undefined) return scanOf(op, builder, pointRule) ?? expandLargeWindows(op, builder);
   const [operand] = op.operands.inputs;
   const [init] = op.operands.init_values;
   if (rule === undefined || operand === undefined || init === undefined)

@@ -5,6 +5,7 @@ import type { GraphModule, GraphRegion, GraphValue } from "../../ops/node.ts";
 import { replaceOperands } from "../../ops/rebuild.ts";
 import { mapBodies, mapRegions } from "../../passes/pass.ts";
 import type { GraphPass, OnRewrite } from "../../passes/pass.ts";
+import { applyRule } from "../kernel-of.ts";
 import { loweringOf } from "../record.ts";
 
 function expandRegion(
@@ -27,7 +28,7 @@ function expandRegion(
     }
     isChanged = true;
     onRewrite?.(lowering.to.name);
-    const results = builder.within(op, () => lowering.to(op as never, builder, module));
+    const results = builder.within(op, () => lowering.to(op as never, builder, module, applyRule));
     for (const [i, value] of op.results.entries()) replaced.set(value, results[i] ?? value);
   }
   const expanded = graphRegion(region.parameters, builder.ops, region.results.map(lookUp));

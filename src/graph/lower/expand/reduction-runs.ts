@@ -10,6 +10,7 @@ import type { GraphBuilder } from "../../infer/builder.ts";
 import { combinerKind, isCombiner, neutralNumbers } from "../../ops/combiner.ts";
 import { isNarrowFloat } from "../../ops/elements.ts";
 import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
+import { copyRegion } from "../../ops/rebuild.ts";
 import type { GraphOpKind } from "../../ops/table.ts";
 import { sizeOf, tensorType } from "../../ops/types.ts";
 import { combiner, convert, reshape, splatOf, typeOfValue } from "../../transform/arithmetic.ts";
@@ -85,7 +86,7 @@ export function expandRuns(op: Reduce, builder: GraphBuilder): readonly GraphVal
       "stablehlo.reduce",
       { inputs: values.map((value) => reshape(builder, value, extents)), init_values: inits },
       { dimensions: [at] },
-      { regions: { body } },
+      { regions: { body: copyRegion(body, new Map()) } },
     );
     runs = runs.toSpliced(at, 1);
     if (reduced.length === 1) break;

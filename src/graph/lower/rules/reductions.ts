@@ -18,6 +18,12 @@ import { select } from "../tiles/bits.ts";
 import { converted } from "../tiles/convert.ts";
 import { isPromoting, promoteReduction, promoteSelection } from "../expand/promote.ts";
 import { expandCumulative, isCumulative } from "../expand/cumulative.ts";
+import {
+  expandLargeWindows,
+  expandSideBySide,
+  isLarge,
+  isReduction,
+} from "../expand/large-windows.ts";
 import { expandRuns, hasRuns } from "../expand/reduction-runs.ts";
 import { isInParts, reducedInline, reduceInParts, tiledReduce } from "../tiled/reduce.ts";
 import { rowsOfPoints } from "../tiled/rows-of-points.ts";
@@ -139,7 +145,11 @@ export const reductionLowerings = {
         ? { form: "expand", to: promoteReduction }
         : isCumulative(op)
           ? { form: "expand", to: expandCumulative }
-          : fold(reduceWindowAt, tiledWindows),
+          : isReduction(op)
+            ? { form: "expand", to: expandSideBySide }
+            : isLarge(op)
+              ? { form: "expand", to: expandLargeWindows }
+              : fold(reduceWindowAt, tiledWindows),
   },
   "stablehlo.select_and_scatter": {
     form: "choose",
