@@ -66,7 +66,7 @@ const approximate: { readonly [F in ApproximateFunction]: ApproximateBound } = {
   sin: { error: 2 ** -20.5, of: "absolute", note: "up to 2π; 2^-14.7 up to 100π" },
   cos: { error: 2 ** -20.5, of: "absolute", note: "up to 2π; 2^-14.7 up to 100π" },
   tanh: { error: 2 ** -11, of: "relative", note: "" },
-  erf: { error: 2 ** -20.3, of: "absolute", note: "" },
+  erf: { error: 2 ** -20, of: "absolute", note: "" },
   logistic: { error: 2 ** -21, of: "relative", note: "and 2^-23 more for each unit of x" },
   div: { error: 2 ** -22, of: "relative", note: "divisors up to 2^126" },
 };
