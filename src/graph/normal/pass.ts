@@ -3,6 +3,7 @@ import type { GraphOp, GraphRegion } from "../ops/node.ts";
 import { mapBodies, mapRegions, withOps } from "../passes/pass.ts";
 import type { GraphPass } from "../passes/pass.ts";
 import { constantPicks } from "./constant-picks.ts";
+import { gatheredProducts, scatteredProducts } from "./gather-algebra.ts";
 import { patchProduct } from "./convolutions.ts";
 import { convolutionsOfClasses } from "./dilated-convolutions.ts";
 import { withAlgorithm } from "./precision.ts";
@@ -45,6 +46,10 @@ function withAlgorithms(region: GraphRegion, precision: MatmulPrecision): GraphR
 
 /** Gathers and scatters by constants, as what they are. */
 export const constantPicksPass: GraphPass = rewriting("constant-picks", constantPicks);
+
+/** Products beside gathers and scatters, where they multiply fewer rows. */
+export const scatteredProductsPass: GraphPass = rewriting("scattered-products", scatteredProducts);
+export const gatheredProductsPass: GraphPass = rewriting("gathered-products", gatheredProducts);
 
 /** Convolutions of few channels as products. */
 export const patchesPass: GraphPass = rewriting("patches", {

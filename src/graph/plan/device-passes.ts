@@ -4,6 +4,8 @@ import { keepsHoles } from "../lower/convolution/lowering.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import {
   constantPicksPass,
+  gatheredProductsPass,
+  scatteredProductsPass,
   matmulPrecisionPass,
   normalProductsPass,
   patchesPass,
@@ -31,7 +33,11 @@ export interface CompileOptions {
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
 export function devicePasses(name: string, precision: MatmulPrecision): readonly GraphPass[] {
   return [
+    simplifyPass,
+    csePass,
     constantPicksPass,
+    scatteredProductsPass,
+    gatheredProductsPass,
     withoutHolesPass(keepsHoles),
     patchesPass,
     expandPass,
