@@ -20,7 +20,7 @@ import { typeOfValue } from "../../transform/arithmetic.ts";
 import type { LibraryCall } from "../library.ts";
 import { refuse } from "../lowering.ts";
 import type { Lowering } from "../lowering.ts";
-import { dtypeOf, hasOtherCodes, tensorTypeOf } from "../storage.ts";
+import { dtypeOf, hasOtherCodes } from "../storage.ts";
 import { sortWords } from "./keys.ts";
 import { orderOfComparator } from "./order.ts";
 import { rankSteps } from "./ranks.ts";
@@ -144,7 +144,7 @@ export const sortLowering: Lowering<"stablehlo.sort"> = {
   form: "choose",
   by: (op) => {
     const others = op.operands.inputs
-      .map((value) => tensorTypeOf(value).element)
+      .map((value) => typeOfValue(value).element)
       .find(hasOtherCodes);
     if (others !== undefined)
       return refuse(`sorts work on codes, which ${others} has others; convert it to bf16`);

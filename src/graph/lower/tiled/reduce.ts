@@ -15,10 +15,11 @@ import { elements } from "../../ops/elements.ts";
 import { graphValue } from "../../ops/node.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { tensorType } from "../../ops/types.ts";
+import { typeOfValue } from "../../transform/arithmetic.ts";
 import { capturesOf } from "../../ops/captures.ts";
 import type { KernelStep } from "../lowering.ts";
 import { Points } from "../points/points.ts";
-import { tensorTypeOf } from "../storage.ts";
+import { storageOf, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
 import { converted } from "../tiles/convert.ts";
 import { combiningOf } from "./combining.ts";
@@ -39,7 +40,11 @@ interface Stage {
 
 function reductionOf(op: Reduce) {
   const [first] = op.operands.inputs;
-  if (first === undefined) return undefined;
+  // Complex numbers become pairs first.
+  const isHeld = op.operands.inputs.every(
+    (value) => storageOf(typeOfValue(value).element) !== undefined,
+  );
+  if (first === undefined || !isHeld) return undefined;
   const { shape, element } = tensorTypeOf(first);
   const view = viewOf(shape, op.attributes.dimensions, elements[element].bits);
   const combining = view === undefined ? undefined : combiningOf(op);
