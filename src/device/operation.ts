@@ -87,6 +87,8 @@ export interface OperationPlan<Configuration = unknown> extends Planned<Configur
   readonly cost: () => KernelCost;
   /** How many blocks each launch has. */
   readonly blocks: () => readonly number[];
+  /** @internal The values of each launch's dimensions. */
+  readonly sizes: () => readonly ReadonlyMap<string, number>[];
 }
 
 /** What `operation` makes an operation of: its arguments, and how it is planned. */
@@ -453,6 +455,7 @@ function completePlan<C>(
       const memoryBytes = costs.reduce((sum, each) => sum + each.memoryBytes, 0);
       return { ...addCosts(costs), memoryBytes, unknownLoops };
     },
+    sizes: () => made().map(launchSizes),
     blocks: () =>
       made().map((launch) => {
         const values = launchSizes(launch);

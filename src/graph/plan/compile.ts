@@ -9,7 +9,10 @@
 import { fromElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { placedAt, TilewrightError } from "../../support/diagnostics.ts";
+import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
+import { requireTarget } from "../../targets/given.ts";
+import { defaultTarget } from "../../targets/target.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf, pointwiseInputs, updateOfGroup } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
@@ -85,8 +88,9 @@ export function compilePlan(
   module: GraphModule,
   name: string,
   donated: readonly number[] | undefined = undefined,
-  { matmulPrecision = "f32" }: CompileOptions = {},
+  { matmulPrecision = "f32", target: wanted = defaultTarget }: CompileOptions = {},
 ): Plan {
+  const target = requireTarget(wanted, captureLocation());
   const asked = functionOf(module, name);
   const { body: declared, location } = asked;
   const inlined = inlinePass.run(only(module, name));
@@ -98,7 +102,7 @@ export function compilePlan(
     const given = donated && new Map(donated.map((index) => [index, undefined]));
     const { steps, aliases } = shareStorage(unplaced, given ?? donatedBy(asked));
     const { offsets, bytes } = placeBuffers(steps);
-    return { ...unplaced, matmulPrecision, steps, aliases, offsets, arenaBytes: bytes };
+    return { ...unplaced, matmulPrecision, target, steps, aliases, offsets, arenaBytes: bytes };
   });
 }
 
@@ -256,7 +260,7 @@ class Compiler {
     const last = group.at(-1) as AnyGraphOp;
     const title = kindName(last);
     placing(last.location, () => {
-      this.#launch({ title, ops, inputs, results, key: "" }, outputs, last.name, steps);
+      this.#launch({ title, ops, inputs, results, key: "" }, outputs, last, steps);
     });
   }
 
@@ -293,7 +297,7 @@ class Compiler {
               key,
             },
             outputs,
-            op.name,
+            op,
             steps,
           );
         }
@@ -363,7 +367,7 @@ class Compiler {
       tiled,
       key: tiled?.title ?? "",
     };
-    this.#launch(group, outputs, op.name, steps);
+    this.#launch(group, outputs, op, steps);
   }
 
   /** Gives a result the memory of the operand that has its bytes, where that has some. */
@@ -397,6 +401,7 @@ class Compiler {
       })),
       outputs,
       name: op.name,
+      origin: { op, ops: [op] },
     });
   }
 
@@ -412,7 +417,13 @@ class Compiler {
     this.#constants.push(fromElements(buffer.dtype, [buffer.count], expandElements(value)));
   }
 
-  #launch(group: Group, outputs: readonly Buffer[], name: string, steps: Step[]): void {
+  /** Launches a group for an op, or for memory to be filled. */
+  #launch(
+    group: Group,
+    outputs: readonly Buffer[],
+    op: AnyGraphOp | undefined,
+    steps: Step[],
+  ): void {
     // What has no elements is neither written nor read.
     if (outputs.every(({ count }) => count === 0)) return;
     const inputs = group.inputs.filter((value) => this.#bufferOf(value).count > 0);
@@ -424,7 +435,8 @@ class Compiler {
       outputs,
       overwritten: new Map(),
       ...this.#inPlace({ ...group, inputs }),
-      name,
+      name: op?.name ?? group.title,
+      origin: { op, ops: group.source === undefined ? group.ops : [...group.ops, group.source] },
     });
   }
 
@@ -463,7 +475,7 @@ class Compiler {
     this.#launch(
       { title: "fill", ops, inputs, results: [value], key: "" },
       [target],
-      "fill",
+      undefined,
       steps,
     );
   }
@@ -487,6 +499,7 @@ class Compiler {
       inPlace: () => kernel,
       form: "copy",
       name: "copy",
+      origin: { op: undefined, ops: [] },
     });
   }
 

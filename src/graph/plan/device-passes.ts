@@ -12,6 +12,7 @@ import {
   turnProductsPass,
   withoutHolesPass,
 } from "../normal/pass.ts";
+import type { Target, TargetName } from "../../targets/target.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { csePass } from "../passes/cse.ts";
 import { dcePass } from "../passes/dce.ts";
@@ -28,6 +29,8 @@ export interface CompileOptions {
    * f32 are, or `"tf32"`, as JAX does on GPUs.
    */
   readonly matmulPrecision?: MatmulPrecision;
+  /** The GPU that it is planned for: sm_90a unless told otherwise. No GPU is needed. */
+  readonly target?: Target | TargetName;
 }
 
 /** What devices are given is not folded: what a program computes from constants, it computes there. */

@@ -10,6 +10,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import type { Operation } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
+import type { Target } from "../../targets/target.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -30,6 +31,14 @@ export interface Buffer {
   place: Place;
 }
 
+/** What of the program a launch is. */
+export interface Origin {
+  /** The op that it is launched for; undefined where nothing but memory is moved. */
+  readonly op: AnyGraphOp | undefined;
+  /** Those that it computes, with that one. */
+  readonly ops: readonly AnyGraphOp[];
+}
+
 export interface LaunchStep {
   readonly kind: "launch";
   readonly kernel: KernelDefinition;
@@ -45,6 +54,7 @@ export interface LaunchStep {
   readonly form: "copy" | "update" | "other";
   /** What the program calls it. */
   readonly name: string;
+  readonly origin: Origin;
 }
 
 /** Lists of buffers by the places of results. */
@@ -57,6 +67,7 @@ export interface OperationStep {
   readonly inputs: readonly NamedBuffer[];
   readonly outputs: readonly NamedBuffer[];
   readonly name: string;
+  readonly origin: Origin;
 }
 
 export interface NamedBuffer {
@@ -98,6 +109,8 @@ export interface Plan {
   readonly name: string;
   /** How products and convolutions of f32 are multiplied that ask for no precision. */
   readonly matmulPrecision: MatmulPrecision;
+  /** The GPU that its launches are meant for, unless they are loaded elsewhere. */
+  readonly target: Target;
   /** The types of the arguments. */
   readonly parameters: readonly TensorType[];
   /** The types of the results. */

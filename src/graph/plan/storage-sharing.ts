@@ -16,7 +16,10 @@ import { allSteps, buffersOf } from "./plan.ts";
 import type { Buffer, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
 
 /** A plan whose buffers have no places in the arena yet. */
-export type UnplacedPlan = Omit<Plan, "arenaBytes" | "offsets" | "aliases" | "matmulPrecision">;
+export type UnplacedPlan = Omit<
+  Plan,
+  "arenaBytes" | "offsets" | "aliases" | "matmulPrecision" | "target"
+>;
 
 /** Arguments that may be overwritten, each with the result that is to lie there, where that is said. */
 export type Donated = ReadonlyMap<number, number | undefined>;

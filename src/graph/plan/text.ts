@@ -72,7 +72,7 @@ export function planText(plan: Plan): string {
   );
   const isOnePiece = launches.length === steps.length;
   return [
-    `plan ${plan.name}, matmul precision ${plan.matmulPrecision}`,
+    `plan ${plan.name}, target ${plan.target.name}, matmul precision ${plan.matmulPrecision}`,
     `arena ${plan.arenaBytes} bytes`,
     ...Array.from(plan.aliases, ([result, argument]) => `result${result} lies in arg${argument}`),
     ...plan.steps.flatMap((step) => stepLines(step, plan, "")),

@@ -5,7 +5,7 @@
  *   tile = block · 4 + 1, block = 7   =>  29          count (a scalar argument)   =>  not known
  */
 import { compareNumbers } from "../../formats/arithmetic/functions.ts";
-import type { BinaryFunction } from "../../formats/arithmetic/functions.ts";
+import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Value } from "../node.ts";
 import { evaluateSize } from "../size.ts";
@@ -23,6 +23,15 @@ const binaryValues: { readonly [F in BinaryFunction]?: (left: number, right: num
   and: (left, right) => left & right,
   or: (left, right) => left | right,
   xor: (left, right) => left ^ right,
+  shl: (left, right) => left * 2 ** right,
+  shr: (left, right) => Math.floor(left / 2 ** right),
+};
+
+/** What sizes are rounded by, and what turns a condition. */
+const unaryValues: { readonly [F in UnaryFunction]?: (value: number) => number } = {
+  neg: (value) => -value,
+  not: (value) => Number(value === 0),
+  sqrt: Math.sqrt,
 };
 
 /** Who computes them. */
@@ -85,10 +94,14 @@ export class KnownScalars {
       if (condition === undefined) return undefined;
       return this.get(condition === 0 ? op.operands.ifFalse : op.operands.ifTrue);
     }
-    if (op.kind === "cast" && op.results[0] !== undefined)
-      return isWhole(op.operands.source) && isWhole(op.results[0])
-        ? this.get(op.operands.source)
-        : undefined;
+    if (op.kind === "unary") {
+      const source = this.get(op.operands.source);
+      return source === undefined ? undefined : unaryValues[op.attributes.fn]?.(source);
+    }
+    if (op.kind === "cast" && op.results[0] !== undefined) {
+      const source = this.get(op.operands.source);
+      return source !== undefined && isWhole(op.results[0]) ? Math.trunc(source) : source;
+    }
     return undefined;
   }
 

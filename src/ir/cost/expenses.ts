@@ -1,0 +1,266 @@
+/**
+ * What an op takes by itself: instructions of lanes, products, and the clocks until what it gives is there.
+ *
+ *   binary %a, %b {fn = div}, f32 [1024], 128 lanes      8 elements a lane, as many instructions each as a division takes
+ *
+ * Of functions of elements whoever asks says what they take, since that follows from the instructions that are emitted for them.
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { AnyOp, Value } from "../node.ts";
+import { operandValues } from "../traverse.ts";
+import type { ProductFormat } from "./cost.ts";
+import type { Access } from "./touched.ts";
+
+/** What a lane executes for an element. */
+export interface ElementCost {
+  readonly instructions: number;
+  /** Those that the special unit executes. */
+  readonly special: number;
+}
+
+/** What an op of elements costs a lane, each element, where it is known which values are constants. */
+export type InstructionCosts = (
+  op: AnyOp,
+  isConstant: (value: Value) => boolean,
+) => ElementCost | undefined;
+
+/** Clocks until what was asked for is there. */
+export const latencies = {
+  instruction: 4,
+  shared: 30,
+  cache: 280,
+  memory: 600,
+  /** Of a value through all lanes of a warp, and through shared memory from warp to warp. */
+  shuffles: 120,
+  exchange: 90,
+  /** A barrier in shared memory, a barrier of the block, of a cluster, and what another block says. */
+  barrier: 60,
+  sync: 30,
+  cluster: 350,
+  semaphore: 1100,
+  product: 35,
+};
+
+export interface Expense {
+  readonly elements: number;
+  readonly instructions: number;
+  readonly special: number;
+  readonly products: number;
+  readonly format: ProductFormat | undefined;
+  readonly sharedBytes: number;
+  readonly clocks: number;
+  /** Registers of a lane that its operands and results take. */
+  readonly registers: number;
+}
+
+/** Memory that an op reads or writes; what is asynchronous is not waited for. */
+export interface Use {
+  readonly access: Access;
+  readonly way: "read" | "written" | "both";
+  readonly isAsynchronous: boolean;
+}
+
+const nothing: Expense = {
+  elements: 0,
+  instructions: 0,
+  special: 0,
+  products: 0,
+  format: undefined,
+  sharedBytes: 0,
+  clocks: 0,
+  registers: 0,
+};
+
+function elementsOf({ type }: Value): number {
+  if (type.kind !== "tile" && type.kind !== "inflight") return 1;
+  return type.shape.reduce((product, extent) => product * extent, 1);
+}
+
+function bitsOf({ type }: Value): number {
+  return type.kind === "tile" || type.kind === "scalar" || type.kind === "inflight"
+    ? type.dtype.bits
+    : 0;
+}
+
+function formatOf({ type }: Value, precision?: string): ProductFormat | undefined {
+  const dtype: DType | undefined =
+    type.kind === "tile" || type.kind === "ref" ? type.dtype : undefined;
+  if (dtype === undefined) return undefined;
+  if (dtype.bits === 64) return "f64";
+  if (dtype.bits === 16) return "half";
+  if (dtype.bits < 16) return "byte";
+  return dtype.name === "tf32" || precision === "tf32" ? "tf32" : "f32";
+}
+
+function innerExtent({ type }: Value): number {
+  const extent = type.kind === "tile" || type.kind === "ref" ? type.shape[1] : undefined;
+  return typeof extent === "number" ? extent : 1;
+}
+
+function whole(ref: Value): Access {
+  return { ref, indices: [], indexed: [], where: undefined };
+}
+
+/** Memory that an op uses. */
+function usesOf(op: AnyOp): readonly Use[] {
+  const picked = (
+    ref: Value,
+    indices: readonly Value[],
+    indexed: readonly number[] | undefined,
+    where: Value | undefined,
+  ): Access => ({ ref, indices, indexed: indexed ?? [], where });
+  switch (op.kind) {
+    case "load":
+    case "atomic_load": {
+      const { ref, indices, where } = op.operands;
+      const access = picked(ref, indices, op.attributes.indexed, where);
+      return [{ access, way: "read", isAsynchronous: false }];
+    }
+    case "store":
+    case "atomic_store": {
+      const { ref, indices, where } = op.operands;
+      const access = picked(ref, indices, op.attributes.indexed, where);
+      return [{ access, way: "written", isAsynchronous: false }];
+    }
+    case "atomic":
+    case "atomic_compare_exchange": {
+      const { ref, indices, where } = op.operands;
+      const access = picked(ref, indices, op.attributes.indexed, where);
+      return [{ access, way: "both", isAsynchronous: false }];
+    }
+    case "copy_async":
+      return [
+        { access: whole(op.operands.source), way: "read", isAsynchronous: true },
+        { access: whole(op.operands.destination), way: "written", isAsynchronous: true },
+      ];
+    case "wgmma":
+      return [op.operands.a, op.operands.b].flatMap((ref): readonly Use[] =>
+        ref.type.kind === "ref" ? [{ access: whole(ref), way: "read", isAsynchronous: true }] : [],
+      );
+    default:
+      return [];
+  }
+}
+
+/** What an op takes on so many lanes that hold its tiles. */
+export function expenseOf(
+  op: AnyOp,
+  lanes: number,
+  costs: (op: AnyOp) => ElementCost | undefined,
+): { readonly expense: Expense; readonly accesses: readonly Use[] } {
+  const accesses = usesOf(op);
+  const own = ownExpense(op, lanes, costs, accesses);
+  const held = [...op.results, ...operandValues(op)].filter(({ type }) => type.kind !== "ref");
+  const bits = held.reduce((sum, value) => {
+    const perLane = elementsOf(value) / lanes;
+    return perLane < 1 ? sum : sum + perLane * bitsOf(value);
+  }, 0);
+  return { expense: { ...own, registers: bits / 32 }, accesses };
+}
+
+function ownExpense(
+  op: AnyOp,
+  lanes: number,
+  costs: (op: AnyOp) => ElementCost | undefined,
+  accesses: readonly Use[],
+): Expense {
+  const perLane = (value: Value): number => Math.ceil(elementsOf(value) / lanes);
+  const [result] = op.results;
+  const element = costs(op);
+  if (element !== undefined && result !== undefined) {
+    const each = perLane(result);
+    const { instructions, special } = element;
+    return {
+      ...nothing,
+      elements: elementsOf(result),
+      instructions: each * lanes * instructions,
+      special: each * lanes * special,
+      clocks: Math.max(latencies.instruction * Math.min(instructions, 60), each * instructions),
+    };
+  }
+  switch (op.kind) {
+    case "load":
+    case "store":
+    case "atomic":
+    case "atomic_load":
+    case "atomic_store":
+    case "atomic_compare_exchange": {
+      const value = op.kind === "store" || op.kind === "atomic_store" ? op.operands.value : result;
+      if (value === undefined) return nothing;
+      const each = perLane(value);
+      const isPicked = accesses.some(({ access }) => access.indices.length > 0);
+      // Neighbours are moved 16 bytes at a time; elements that are picked take an address each.
+      const moves = isPicked ? 3 * each : 2 * Math.ceil((each * bitsOf(value)) / 128);
+      return { ...nothing, elements: elementsOf(value), instructions: moves * lanes, clocks: moves };
+    }
+    case "reduce":
+    case "scan":
+    case "arg_reduce": {
+      const { source } = op.operands;
+      const each = perLane(source);
+      const shuffled = lanes > 32 ? latencies.shuffles + latencies.exchange : latencies.shuffles;
+      return {
+        ...nothing,
+        elements: elementsOf(source),
+        instructions: (2 * each + 12) * lanes,
+        clocks: 2 * each + shuffled,
+      };
+    }
+    case "sort": {
+      const { keys } = op.operands;
+      const steps = Math.ceil(Math.log2(Math.max(2, elementsOf(keys)))) ** 2 / 2;
+      const each = perLane(keys);
+      const moved = steps * each * (1 + op.operands.payloads.length);
+      return {
+        ...nothing,
+        elements: elementsOf(keys),
+        instructions: 4 * moved * lanes,
+        sharedBytes: (moved * lanes * bitsOf(keys)) / 8,
+        clocks: steps * latencies.shared,
+      };
+    }
+    case "transpose":
+    case "concatenate": {
+      if (result === undefined) return nothing;
+      const count = elementsOf(result);
+      return {
+        ...nothing,
+        elements: count,
+        instructions: 2 * count,
+        sharedBytes: (2 * count * bitsOf(result)) / 8,
+        clocks: latencies.exchange,
+      };
+    }
+    case "dot": {
+      const { left, right } = op.operands;
+      const k = innerExtent(left);
+      const products = 2 * k * op.results.reduce((sum, each) => sum + elementsOf(each), 0);
+      const bits = elementsOf(left) * bitsOf(left) + elementsOf(right) * bitsOf(right);
+      return {
+        ...nothing,
+        elements: products,
+        products,
+        format: formatOf(left, op.attributes.precision),
+        sharedBytes: (2 * bits) / 8,
+        clocks: latencies.exchange + latencies.product * Math.ceil(k / 16),
+      };
+    }
+    case "wgmma": {
+      const { accumulator, a } = op.operands;
+      const products = 2 * innerExtent(a) * elementsOf(accumulator);
+      return { ...nothing, products, format: formatOf(a), clocks: 2 * latencies.product };
+    }
+    case "block_sync":
+      return { ...nothing, clocks: latencies.sync };
+    case "barrier_wait":
+      return { ...nothing, instructions: 4 * lanes, clocks: latencies.barrier };
+    case "cluster_wait":
+      return { ...nothing, clocks: latencies.cluster };
+    case "semaphore_wait":
+      return { ...nothing, clocks: latencies.semaphore };
+    case "loop":
+      return { ...nothing, instructions: 4 * lanes };
+    default:
+      return nothing;
+  }
+}
