@@ -11,6 +11,7 @@ import { leastRounds } from "../bench/statistics.ts";
 import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
 import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
+import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { parseArgument } from "./launch-arguments.ts";
 import type { LaunchArgument } from "./launch-arguments.ts";
@@ -57,6 +58,9 @@ interface RunOptions extends LimitOptions {
   readonly seed: number;
   readonly dump?: string;
   readonly profile?: string;
+  readonly plan?: boolean;
+  readonly explain?: boolean;
+  readonly target?: Target;
 }
 
 interface CompileOptions {
@@ -167,6 +171,13 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .option("--inputs <file>", "an npz file with in0, in1 … for the parameters of a program")
     .option("--compare <file>", "an npz file with out0, out1 … that its results must agree with")
     .addOption(matmulPrecisionOption())
+    .option("--plan", "print launches, what they need and are estimated to take; run nothing")
+    .option("--explain", "with --plan: the dearest launches, why each is one, what is slow")
+    .addOption(
+      new Option("--target <name>", "with --plan: the GPU, sm_90a unless given").argParser(
+        parseTarget,
+      ),
+    )
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
     .addOption(dimensionOption())
     .addOption(seedOption("decides the random inputs, and what happens first off a GPU"))
@@ -187,33 +198,35 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
         ["tilewright run softmax.ts --profile softmax.svg", "how long its profile scopes took"],
         ["tilewright run bench.ts -- --size 512", "pass --size 512 on to the program"],
         ["tilewright run f.mlir --inputs f.npz --compare f.npz", "a program that JAX printed"],
+        ["tilewright run f.mlir --plan --explain", "where its time would go on a GPU"],
       ]),
     );
   command.action((file: string, programArguments: readonly string[], options: RunOptions) => {
     const { kernel, dim: dimensions, seed, dump, inputs, compare, profile } = options;
-    const { matmulPrecision, timeLimit, stepLimit } = options;
+    const { matmulPrecision, timeLimit, stepLimit, plan = false, explain = false, target } = options;
     const limits = { timeLimit, stepLimit };
+    if (explain && !plan) command.error("error: --explain goes with --plan");
+    if (target !== undefined && !plan) command.error("error: --target goes with --plan");
     if (profile !== undefined && !/\.(?:svg|json)$/.test(profile))
       command.error("error: --profile writes files that end in .svg or .json");
     const isProgram = file.endsWith(".mlir");
     // An option that would do nothing is a mistake: nobody should take what was not compared for equal.
     const [others, kind] = isProgram
       ? [{ profile, dump, kernel, dim: Object.keys(dimensions)[0] }, "kernels"]
-      : [{ inputs, compare, "matmul-precision": matmulPrecision }, "programs of StableHLO"];
+      : [{ inputs, compare, plan: plan || undefined, "matmul-precision": matmulPrecision }, "programs of StableHLO"];
     for (const [name, value] of Object.entries(others))
       if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
     if (isProgram) {
       const { device = "evaluator" } = options;
-      if (device === "evaluator" && matmulPrecision !== undefined)
+      if (device === "evaluator" && matmulPrecision !== undefined && !plan)
         command.error("error: --matmul-precision goes with --device: the evaluator is exact");
       const files = [file, ...programArguments];
       choose(async (output) => {
         const { runProgramsCommand } = await import("./commands/run-programs.ts");
         const settings = { files, device, inputs, compare, seed, limits };
-        return runProgramsCommand(
-          { ...settings, matmulPrecision: matmulPrecision ?? "f32" },
-          output,
-        );
+        const planned = plan ? { explain, target: target ?? defaultTarget } : undefined;
+        const chosen = { matmulPrecision: matmulPrecision ?? "f32", plan: planned } as const;
+        return runProgramsCommand({ ...settings, ...chosen }, output);
       });
       return;
     }

@@ -8,6 +8,9 @@ import { elementOfDType } from "./ops/elements.ts";
 import { isMatmulPrecision } from "./ops/matmul-precision.ts";
 import type { GraphModule } from "./ops/node.ts";
 import { compilePlan as compile } from "./plan/compile.ts";
+import { costNotes } from "./plan/cost-notes.ts";
+import { planCosts as costsOfPlan } from "./plan/costs.ts";
+import { explainPlan as explain } from "./plan/explain.ts";
 import { isPlan, isTensor } from "./plan/arguments.ts";
 import { planText as textOfPlan } from "./plan/text.ts";
 import * as text from "./text/index.ts";
@@ -165,23 +168,63 @@ export const compilePlan = checked(
       holds: isListOf((each) => Number.isSafeInteger(each)),
     }),
     optional({
-      expected: '{ matmulPrecision: "f32" or "tf32" }',
+      expected: '{ matmulPrecision: "f32" or "tf32", target }',
       holds: (value) =>
         isRecord(value) &&
-        Object.keys(value).every((name) => name === "matmulPrecision") &&
+        Object.keys(value).every((name) => name === "matmulPrecision" || name === "target") &&
         (value["matmulPrecision"] === undefined || isMatmulPrecision(value["matmulPrecision"])),
     }),
   ],
   (program: GraphModule, ...rest: AfterFirst<typeof compile>) => compile(sound(program), ...rest),
 );
-/** A plan as text: its steps, the kernels that they launch, and where values lie. */
+const plan: ArgumentKind = { expected: "a plan, as compilePlan gives it", holds: isPlan };
+
+const hasFields = (value: unknown, names: readonly string[]): boolean =>
+  isRecord(value) && isReadable(value, names);
+const isCosts = isListOf((each) => hasFields(each, ["roofline", "estimate", "runs"]));
+const costs: ArgumentKind = { expected: "what planCosts gives", holds: isCosts };
+const isTimes = isListOf((each) => hasFields(each, ["milliseconds"]));
+const times: ArgumentKind = { expected: "what profile() gives", holds: isTimes };
+
+/** A plan as text: its steps, the kernels that they launch, and where values lie; with costs and times, these too. */
 export const planText = checked(
   "planText",
   [
-    {
-      expected: "a plan, as compilePlan gives it",
-      holds: isPlan,
-    },
+    plan,
+    optional({
+      expected: "{ costs, times }",
+      holds: (value) =>
+        isRecord(value) &&
+        Object.keys(value).every((name) => name === "costs" || name === "times") &&
+        [value["costs"] ?? []].every(isCosts) &&
+        [value["times"] ?? []].every(isTimes),
+    }),
   ],
   textOfPlan,
 );
+/**
+ * What each launch of a plan takes, in microseconds: the least that its ops need (`roofline`), and what its kernel does (`estimate`). No GPU is
+ * needed.
+ *
+ * @example
+ * ```ts
+ * import { compilePlan, parseGraph, planCosts } from "tilewright/graph";
+ *
+ * const [program] = parseGraph(`func.func @main(%x: tensor<1048576xf32>) -> tensor<1048576xf32> {
+ *   %y = stablehlo.tanh %x : tensor<1048576xf32>
+ *   return %y : tensor<1048576xf32>
+ * }`);
+ * if (program === undefined) throw new Error("no program");
+ * for (const { kernel, roofline, estimate } of planCosts(compilePlan(program, "main")))
+ *   console.log(kernel, roofline, estimate); // tanh 4.5 …
+ * ```
+ */
+export const planCosts = checked(
+  "planCosts",
+  [plan, optional({ expected: "a target", holds: () => true })],
+  costsOfPlan,
+);
+/** Notes on launches that take over three times what they need. */
+export const planNotes = checked("planNotes", [costs], costNotes);
+/** Where the time of a plan goes: its dearest launches, why each is one, and notes on slow ones. */
+export const explainPlan = checked("explainPlan", [plan, costs, optional(times)], explain);

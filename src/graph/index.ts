@@ -9,8 +9,11 @@ export {
   compilePlan,
   disagreement,
   evaluate,
+  explainPlan,
   namedTensors,
   parseGraph,
+  planCosts,
+  planNotes,
   planText,
   printGraph,
   tensorOfArray,
@@ -20,6 +23,9 @@ export type { Datum, EvaluationOptions, Tensor } from "./evaluate/index.ts";
 export type { GraphFunction, GraphModule } from "./ops/index.ts";
 export type { PrintOptions } from "./text/printer.ts";
 export type { CompileOptions } from "./plan/device-passes.ts";
+export type { StepCost } from "./plan/costs.ts";
+export type { MeasuredTimes } from "./plan/explain.ts";
 export type { Plan } from "./plan/plan.ts";
+export type { PlanTextOptions } from "./plan/text.ts";
 export { Program } from "./plan/program.ts";
 export type { BoundProgram, LaunchTime } from "./plan/program.ts";

@@ -42,7 +42,8 @@ async function run(
   const output = new Output({ stdout, stderr: stdout, json: true, environment: {} });
   const { inputs, compare, device = "evaluator", limits = {} } = options;
   const { matmulPrecision = "f32" } = options;
-  const settings = { files, device, inputs, compare, matmulPrecision, seed: 1, limits };
+  const given = { files, device, inputs, compare, matmulPrecision, seed: 1, limits };
+  const settings = { ...given, plan: options.plan };
   const status = await runProgramsCommand(settings, output);
   return { status, outcomes: JSON.parse(text) as readonly Outcome[] };
 }

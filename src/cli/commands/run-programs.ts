@@ -20,15 +20,21 @@ import type { Datum, Tensor } from "../../graph/evaluate/index.ts";
 import type { GraphFunction, GraphModule } from "../../graph/ops/index.ts";
 import type { MatmulPrecision } from "../../graph/ops/matmul-precision.ts";
 import { compilePlan } from "../../graph/plan/compile.ts";
+import { costNotes } from "../../graph/plan/cost-notes.ts";
+import { planCosts } from "../../graph/plan/costs.ts";
+import { explainPlan } from "../../graph/plan/explain.ts";
 import { Program } from "../../graph/plan/program.ts";
+import { planText } from "../../graph/plan/text.ts";
 import { cutPrograms, parsePiece } from "../../graph/text/index.ts";
 import type { ProgramPiece } from "../../graph/text/index.ts";
 import { verifyGraph } from "../../graph/verify/index.ts";
+import type { PerformanceNote } from "../../ptx/notes/note.ts";
 import { open } from "../../runtime/open.ts";
 import type { DeviceName } from "../../runtime/open-options.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { RunLimits } from "../../support/run-limits.ts";
+import type { Target } from "../../targets/target.ts";
 import { failureText } from "../failure.ts";
 import { readFile } from "../files.ts";
 import type { Output } from "../output.ts";
@@ -43,6 +49,13 @@ export interface RunProgramsSettings {
   readonly seed: number;
   /** Of each program. */
   readonly limits: RunLimits;
+  /** What is printed instead of running: the plan, and where its time goes. */
+  readonly plan: PlanSettings | undefined;
+}
+
+export interface PlanSettings {
+  readonly explain: boolean;
+  readonly target: Target;
 }
 
 interface Arrays {
@@ -56,6 +69,9 @@ interface Outcome {
   readonly ok: boolean;
   readonly code: string | null;
   readonly message: string;
+  /** Of a program that is planned, not run. */
+  readonly launches?: readonly unknown[];
+  readonly notes?: readonly PerformanceNote[];
 }
 
 export async function runProgramsCommand(
@@ -67,7 +83,8 @@ export async function runProgramsCommand(
   const expected = compare === undefined ? undefined : await readArrays(compare);
   // What makes a kernel slow is of no use to somebody who has not written it.
   const quiet = { onNotes: () => undefined };
-  const device = settings.device === "evaluator" ? undefined : await open(settings.device, quiet);
+  const isRun = settings.device !== "evaluator" && settings.plan === undefined;
+  const device = isRun ? await open(settings.device, quiet) : undefined;
   const outcomes: Outcome[] = [];
   try {
     for (const file of files)
@@ -75,7 +92,8 @@ export async function runProgramsCommand(
   } finally {
     device?.dispose();
   }
-  for (const outcome of outcomes) report(outcome, output);
+  for (const outcome of outcomes)
+    if (settings.plan === undefined || !outcome.ok) report(outcome, output);
   const failed = outcomes.filter(({ ok }) => !ok).length;
   if (outcomes.length > 1)
     output.line(`${outcomes.length - failed} of ${outcomes.length} programs passed`);
@@ -152,12 +170,31 @@ async function runProgram(file: string, module: GraphModule, run: Run): Promise<
     const entry = entryOf(module);
     verifyGraph(module);
     ({ name } = entry);
+    if (run.settings.plan !== undefined) return printPlan(file, module, name, run);
     const results = await runEntry(module, entry, run);
     for (const [i, result] of results.entries()) run.output.line(resultText(i, result));
     return { file, function: name, ok: true, code: null, message: "passed" };
   } catch (error) {
     return failed(file, name, error);
   }
+}
+
+/** Prints the plan of a program instead of running it. */
+function printPlan(
+  file: string,
+  module: GraphModule,
+  name: string,
+  { settings, output }: Run,
+): Outcome {
+  const { matmulPrecision, plan: wanted } = settings;
+  const plan = compilePlan(module, name, undefined, { matmulPrecision, target: wanted?.target });
+  const costs = planCosts(plan);
+  output.text(`${planText(plan, { costs })}\n`);
+  if (wanted?.explain === true) output.text(`\n${explainPlan(plan, costs)}\n`);
+  const launches = costs.map(({ location, ...cost }) => ({ ...cost, at: location.position }));
+  const notes = costNotes(costs);
+  const told = { file, function: name, ok: true, code: null, message: "planned" };
+  return { ...told, launches, notes };
 }
 
 /** `@main`, or the only function. */

@@ -7,7 +7,6 @@
  * The first follows from the ops of the program, whoever makes them, the second from the tile IR of the kernels that are launched, those of
  * the library alike. Neither follows from what anything is called, nor from what was measured of whole kernels.
  */
-import { bindDimensions } from "../../device/binding.ts";
 import { allDimensions } from "../../ir/dimension-values.ts";
 import { launchEstimate, launchWork, ratesOf, reached } from "../../ir/cost/index.ts";
 import type { ArrayTraffic, Bound, LaunchWork, ProductFormat, Rates } from "../../ir/cost/index.ts";
@@ -15,7 +14,7 @@ import type { Kernel, KernelInterface } from "../../ir/node.ts";
 import type { DimensionValues } from "../../ir/size.ts";
 import { kernelFor } from "../../ir/target-variants.ts";
 import { elementCost } from "../../ptx/instruction-costs.ts";
-import { captureLocation } from "../../support/location.ts";
+import { captureLocation, unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireTarget } from "../../targets/given.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
@@ -25,6 +24,7 @@ import { elements } from "../ops/elements.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
 import { operandsOf } from "../ops/traverse.ts";
 import { isTensor } from "../ops/types.ts";
+import { sizesOf } from "./operation-sizes.ts";
 import { productText } from "./precision.ts";
 import type { Buffer, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
 
@@ -38,6 +38,8 @@ export interface StepCost {
   readonly location: Location;
   /** Launches that it is; more than 1 of some operations. */
   readonly launches: number;
+  /** What launching takes of the estimate. */
+  readonly launchTime: number;
   /** How often a run of the program runs it; 1 for loops whose turns are not known. */
   readonly runs: number;
   /** The least that its ops need, with the fixed cost of a launch. */
@@ -84,11 +86,6 @@ function* launchesOf(steps: readonly Step[], runs: number): Generator<Repeated> 
   }
 }
 
-/** One launch of a step: its work, and the buffers that its kernel's arrays are. */
-interface Measured {
-  readonly work: LaunchWork;
-}
-
 const known = new WeakMap<Kernel, Map<string, LaunchWork>>();
 
 /** The work of a launch, found once for each kernel and its sizes. */
@@ -102,45 +99,37 @@ function workOf(kernel: Kernel, sizes: DimensionValues, target: Target, rates: R
   return found;
 }
 
-function worksOf(step: LaunchStep | OperationStep, target: Target, rates: Rates): readonly Measured[] {
+/** The work of each launch of a step. */
+function worksOf(
+  step: LaunchStep | OperationStep,
+  target: Target,
+  rates: Rates,
+): readonly LaunchWork[] {
   if (step.kind === "launch") {
     const { kernel } = step.kernel;
-    return [{ work: workOf(kernel, allDimensions(kernel, {}), target, rates) }];
+    return [workOf(kernel, allDimensions(kernel, {}), target, rates)];
   }
   const plan = step.operation.plan(sizesOf(step, target), target);
   const sizes = plan.sizes();
-  return plan.launches.map(({ kernel }, i) => ({
-    work: workOf(kernel.kernel, sizes[i] ?? new Map<string, number>(), target, rates),
-  }));
-}
-
-/** The sizes that an operation is carried out for, by the shapes of its arguments. */
-export function sizesOf(
-  { operation, inputs, outputs }: OperationStep,
-  target: Target,
-): { readonly [name: string]: number } {
-  const arrays = new Map(
-    [...inputs, ...outputs].map(({ name, shape, buffer }) => [
-      name,
-      { dtype: buffer.dtype, shape },
-    ]),
+  return plan.launches.map(({ kernel }, i) =>
+    workOf(kernel.kernel, sizes[i] ?? new Map<string, number>(), target, rates),
   );
-  return Object.fromEntries(bindDimensions(operation.kernel, arrays, {}, target));
 }
 
 function costOf(step: LaunchStep | OperationStep, runs: number, target: Target): StepCost {
   const rates = ratesOf(target);
-  const works = worksOf(step, target, rates).map(({ work }) => work);
+  const works = worksOf(step, target, rates);
   const estimates = works.map((work) => launchEstimate(work, target, rates));
   const [dearest] = estimates.toSorted((left, right) => right.seconds - left.seconds);
-  const bytes = neededBytes(step, works);
+  const bytes = neededBytes(step, works, target);
   const { ops, op } = step.origin;
   const flops = ops.reduce((sum, each) => sum + productCount(each), 0);
   return {
     kernel: step.kind === "launch" ? step.kernel.kernel.name : step.operation.name,
     name: step.name,
-    location: op?.location ?? unknownPlace,
+    location: op?.location ?? unknownLocation,
     launches: works.length,
+    launchTime: microseconds * reached.launch * works.length,
     runs,
     roofline: microseconds * leastSeconds(step, bytes, target, rates),
     estimate: microseconds * estimates.reduce((sum, { seconds }) => sum + seconds, 0),
@@ -152,8 +141,6 @@ function costOf(step: LaunchStep | OperationStep, runs: number, target: Target):
     unknownLoops: works.reduce((sum, { unknownLoops }) => sum + unknownLoops, 0),
   };
 }
-
-const unknownPlace: Location = Object.freeze({ position: undefined });
 
 /** Functions of elements, each of as many as the launch has. */
 function elementFunctions(step: LaunchStep | OperationStep): number {
@@ -168,13 +155,17 @@ function elementFunctions(step: LaunchStep | OperationStep): number {
  * Operands and results, each once. Of an operand of which the kernel reads less, as of a table whose rows are picked, that much: the ops need no
  * more.
  */
-function neededBytes(step: LaunchStep | OperationStep, works: readonly LaunchWork[]): number {
+function neededBytes(
+  step: LaunchStep | OperationStep,
+  works: readonly LaunchWork[],
+  target: Target,
+): number {
   const sum = (buffers: readonly Buffer[]): number =>
     [...new Set(buffers)].reduce((bytes, buffer) => bytes + buffer.bytes, 0);
   if (step.kind === "operation")
     return sum([...step.inputs, ...step.outputs].map(({ buffer }) => buffer));
   const [work] = works;
-  const { kernel } = step.kernel;
+  const kernel = kernelFor(step.kernel.kernel, target);
   const trafficOf = (name: string): ArrayTraffic | undefined => traffic(kernel, name, work);
   const read = new Map<Buffer, number>();
   for (const [i, buffer] of step.inputs.entries())

@@ -8,7 +8,6 @@
  */
 import { u8 } from "../../formats/dtype.ts";
 import { fromElements, toElements } from "../../formats/hostarray.ts";
-import { bindDimensions } from "../../device/binding.ts";
 import type { BoundLaunch } from "../../device/bound-launch.ts";
 import { disposeAll } from "../../device/device-array.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
@@ -29,8 +28,9 @@ import { Binder } from "./binder.ts";
 import type { Piece } from "./binder.ts";
 import { requireArrays, requireLoadable, requireTensors } from "./arguments.ts";
 import { mostAhead, unlimited, waited, withinLimits } from "./limits.ts";
+import { sizesOf } from "./operation-sizes.ts";
 import { allSteps, buffersOf } from "./plan.ts";
-import type { Buffer, OperationStep, Plan } from "./plan.ts";
+import type { Buffer, Plan } from "./plan.ts";
 
 /** The program bound to arrays. */
 export interface BoundProgram {
@@ -385,20 +385,6 @@ function kernelsOf(plan: Plan, device: Device): readonly Kernel[] {
     if (step.kind === "launch") return [step.kernel.kernel];
     if (step.kind !== "operation") return [];
     const { operation } = step;
-    return operation.kernels(sizesOf(step, device), device).map(({ kernel }) => kernel);
+    return operation.kernels(sizesOf(step, device.target), device).map(({ kernel }) => kernel);
   });
-}
-
-/** The sizes that an operation is carried out for, by the shapes of its arguments. */
-function sizesOf(
-  { operation, inputs, outputs }: OperationStep,
-  { target }: Device,
-): { readonly [name: string]: number } {
-  const arrays = new Map(
-    [...inputs, ...outputs].map(({ name, shape, buffer }) => [
-      name,
-      { dtype: buffer.dtype, shape },
-    ]),
-  );
-  return Object.fromEntries(bindDimensions(operation.kernel, arrays, {}, target));
 }

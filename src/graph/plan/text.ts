@@ -1,4 +1,11 @@
-/** Plans as text. */
+/**
+ * Plans as text; with the costs of launches, and their measured times, behind each.
+ *
+ *   launch negate(arg0) -> result0 // jit(f)/neg, at least 2.5 µs, estimated 2.6, measured 2.7
+ */
+import { timeText } from "./explain.ts";
+import type { MeasuredTimes } from "./explain.ts";
+import type { StepCost } from "./costs.ts";
 import type { Buffer, Plan, Step } from "./plan.ts";
 import { allSteps } from "./plan.ts";
 
@@ -9,13 +16,43 @@ function placeText(buffer: Buffer, { offsets }: Plan): string {
   return place.kind === "result" ? `result${place.index}` : `constant${place.index}`;
 }
 
-function remark(name: string): string {
-  return name === "" ? "" : ` // ${name}`;
+/** What is known of launches besides: what `planCosts` gives, and what `profile()` measured. */
+export interface PlanTextOptions {
+  readonly costs?: readonly StepCost[];
+  readonly times?: MeasuredTimes;
 }
 
-function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
+function remark(name: string, costs = ""): string {
+  const text = [name, costs].filter((each) => each !== "").join(", ");
+  return text === "" ? "" : ` // ${text}`;
+}
+
+/** What launches cost, in the order in which they are printed. */
+function costTexts({ costs = [], times = [] }: PlanTextOptions): Iterator<string, string> {
+  const count = Math.max(costs.length, times.length);
+  const texts = Array.from({ length: count }, (_, i) => {
+    const [cost, time] = [costs[i], times[i]];
+    return [
+      ...(cost === undefined
+        ? []
+        : [`at least ${timeText(cost.roofline)} µs`, `estimated ${timeText(cost.estimate)}`]),
+      ...(time === undefined ? [] : [`measured ${timeText(1000 * time.milliseconds)}`]),
+    ].join(", ");
+  });
+  return (function* (): Generator<string, string> {
+    yield* texts;
+    return "";
+  })();
+}
+
+function stepLines(
+  step: Step,
+  plan: Plan,
+  indent: string,
+  texts: Iterator<string, string>,
+): readonly string[] {
   const inner = (steps: readonly Step[]): readonly string[] =>
-    steps.flatMap((each) => stepLines(each, plan, `${indent}  `));
+    steps.flatMap((each) => stepLines(each, plan, `${indent}  `, texts));
   const place = (buffer: Buffer): string => placeText(buffer, plan);
   switch (step.kind) {
     case "launch": {
@@ -23,16 +60,20 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
         list.map(place).join(", "),
       );
       const { name } = step.kernel.kernel;
+<<<<<<< HEAD
       const over = [...step.overwritten.values()].flat().map(place);
       const how = over.length === 0 ? "" : ` over ${over.join(", ")}`;
       return [`${indent}launch ${name}(${inputs}) -> ${outputs}${how}${remark(step.name)}`];
+=======
+      return [`${indent}launch ${name}(${inputs}) -> ${outputs}${remark(step.name, texts.next().value)}`];
+>>>>>>> e56e4ada (wip)
     }
     case "operation": {
       const [inputs, outputs] = [step.inputs, step.outputs].map((list) =>
         list.map(({ buffer, shape }) => `${place(buffer)} [${shape.join(", ")}]`).join(", "),
       );
       const { name } = step.operation;
-      return [`${indent}operation ${name}(${inputs}) -> ${outputs}${remark(step.name)}`];
+      return [`${indent}operation ${name}(${inputs}) -> ${outputs}${remark(step.name, texts.next().value)}`];
     }
     case "check":
       return [
@@ -49,7 +90,9 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
         step.trips === undefined
           ? `while ${place(step.predicate)}, asked each turn by the device or else the host`
           : `repeat ${step.trips} times`;
-      const condition = step.trips === undefined ? inner(step.condition) : [];
+      // The condition is never asked of a loop that is counted.
+      const asked = inner(step.condition);
+      const condition = step.trips === undefined ? asked : [];
       return [
         `${indent}${how} {${remark(step.name)}`,
         ...condition,
@@ -61,7 +104,8 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
   }
 }
 
-export function planText(plan: Plan): string {
+export function planText(plan: Plan, options: PlanTextOptions = {}): string {
+  const texts = costTexts(options);
   const steps = [...allSteps(plan.steps)];
   const launches = steps.filter(({ kind }) => kind === "launch" || kind === "operation");
   const kernels = new Set(
@@ -72,10 +116,14 @@ export function planText(plan: Plan): string {
   );
   const isOnePiece = launches.length === steps.length;
   return [
+<<<<<<< HEAD
     `plan ${plan.name}, target ${plan.target.name}, matmul precision ${plan.matmulPrecision}`,
+=======
+    `plan ${plan.name} for ${plan.target.name}, products of f32 as ${plan.matmulPrecision}`,
+>>>>>>> e56e4ada (wip)
     `arena ${plan.arenaBytes} bytes`,
     ...Array.from(plan.aliases, ([result, argument]) => `result${result} lies in arg${argument}`),
-    ...plan.steps.flatMap((step) => stepLines(step, plan, "")),
+    ...plan.steps.flatMap((step) => stepLines(step, plan, "", texts)),
     `launches ${launches.length}, kernels ${kernels.size}, one graph ${isOnePiece ? "yes" : "no"}`,
   ].join("\n");
 }

@@ -67,7 +67,9 @@ function scattered(element: number): number {
 
 /** Numbers that nobody knows, as many as there are elements. */
 function unknown(count: number, from = 0): Numbers {
-  return { values: Float64Array.from({ length: count }, (_, i) => scattered(from + i)), isData: true };
+  const values = new Float64Array(count);
+  for (let i = 0; i < count; i++) values[i] = scattered(from + i);
+  return { values, isData: true };
 }
 
 function shapeOf({ type }: Value): readonly number[] {
@@ -128,6 +130,7 @@ export class Definitions {
 
 export class IndexValues {
   readonly #known = new Map<Value, Numbers>();
+  readonly #pending = new Set<Value>();
   readonly #definitions: Definitions;
   readonly #kernel: Kernel;
   readonly #dimensions: DimensionValues;
@@ -158,10 +161,12 @@ export class IndexValues {
   of(value: Value): Numbers {
     const found = this.#known.get(value);
     if (found !== undefined) return found;
-    // What is computed from itself, turn by turn, is as it begins.
-    this.#known.set(value, unknown(countOf(shapeOf(value)), value.id));
+    // What is computed from itself, turn by turn, is not known.
+    if (this.#pending.has(value)) return unknown(countOf(shapeOf(value)), value.id);
+    this.#pending.add(value);
     const op = this.#definitions.ops.get(value);
     const made = op === undefined ? this.#carriedIn(value) : this.#made(op, value);
+    this.#pending.delete(value);
     this.#known.set(value, made);
     return made;
   }

@@ -38,8 +38,8 @@ export const reached = {
   products: { f64: 0.85, f32: 0.87, tf32: 0.84, half: 0.7, byte: 0.7 },
   /** 4.2 TB/s. */
   gmemBytes: 0.875,
-  /** What the cache of all processors gives, beside memory: 5.5 TB/s. */
-  cacheBytes: 1.15,
+  /** What the cache of all processors gives, beside memory: 10 TB/s. */
+  cacheBytes: 2.1,
   /** Instructions of lanes a clock of a processor: 25 T/s of 132. */
   laneInstructions: 108,
   sharedBytes: 0.8,

@@ -221,15 +221,9 @@ export function touchedBy(
       sectorsOf(places.slice(from, from + lanesOfWarp), type.dtype, warp);
       asked += warp.size;
     }
-  let fresh = 1;
-  if (later !== undefined && sectors.size > 0) {
-    const next = new Set<number>();
-    const turn = accessedPlaces(access, kernel, later).places;
-    sectorsOf(turn.slice(0, mostElements), type.dtype, next);
-    let seen = 0;
-    for (const sector of next) if (sectors.has(sector)) seen += 1;
-    fresh = next.size === 0 ? 1 : 1 - seen / next.size;
-  }
+  const turn =
+    later === undefined ? undefined : accessedPlaces(access, kernel, later).places.slice(0, mostElements);
+  const fresh = turn === undefined ? 1 : freshPart(places, sectors, turn, type.dtype);
   return {
     array,
     bytes: (scale * new Set(places).size * type.dtype.bits) / 8,
@@ -237,4 +231,29 @@ export function touchedBy(
     asked: scale * Math.max(asked, sectors.size),
     fresh,
   };
+}
+
+/** The part of the sectors of a turn that the turn before did not touch. */
+function freshPart(
+  places: readonly number[],
+  sectors: ReadonlySet<number>,
+  turn: readonly number[],
+  dtype: DType,
+): number {
+  if (sectors.size === 0 || turn.length === 0) return 1;
+  const moved = (turn[0] ?? 0) - (places[0] ?? 0);
+  const bytes = (Math.abs(moved) * dtype.bits) / 8;
+  const isShifted =
+    turn.length === places.length && turn.every((place, i) => place - (places[i] ?? 0) === moved);
+  // Less than a sector on: some turns reach a new one of each run of neighbours, most do not.
+  if (isShifted && bytes < sectorBytes) {
+    let runs = 0;
+    for (const sector of sectors) if (!sectors.has(sector - 1)) runs += 1;
+    return Math.min(1, (runs * bytes) / (sectorBytes * sectors.size));
+  }
+  const next = new Set<number>();
+  sectorsOf(turn, dtype, next);
+  let seen = 0;
+  for (const sector of next) if (sectors.has(sector)) seen += 1;
+  return 1 - seen / next.size;
 }

@@ -73,8 +73,17 @@ interface Piece {
   readonly clocks: number;
 }
 
-const walkedBlocks = 6;
-const walkedTurns = 8;
+/** What an op takes by itself, once, without its regions, and what a walk asks of it again and again. */
+interface OwnPiece extends Piece {
+  readonly isIdle: boolean;
+  readonly regions: readonly Region[];
+  readonly meets: boolean;
+  readonly operands: readonly number[];
+  readonly results: readonly number[];
+}
+
+const walkedBlocks = 4;
+const walkedTurns = 6;
 /** Turns of a short loop that the assembler writes one after the other, so that their loads wait together. */
 const unrolled = 4;
 
@@ -182,7 +191,7 @@ class Facts {
   readonly #definitions: Definitions;
   readonly #values: IndexValues;
   readonly #later = new Map<AnyOp, IndexValues>();
-  readonly #own = new Map<AnyOp, Piece>();
+  readonly #own = new Map<AnyOp, OwnPiece>();
 
   constructor(
     kernel: Kernel,
@@ -213,11 +222,19 @@ class Facts {
     return op?.kind === "constant" || op?.kind === "size";
   }
 
-  /** What an op takes by itself, once, without its regions. */
-  own(op: AnyOp, lanes: number, around: Op<"loop"> | undefined, trips: number): Piece {
+  own(op: AnyOp, lanes: number, around: Op<"loop"> | undefined, trips: number): OwnPiece {
     const known = this.#own.get(op);
     if (known !== undefined) return known;
-    const made = this.#make(op, lanes, around, trips);
+    const piece = this.#make(op, lanes, around, trips);
+    const regions = regionList(op);
+    const made = {
+      ...piece,
+      isIdle: piece.work.every((each) => each === 0),
+      regions,
+      meets: regions.length > 0 || meetings.has(op.kind),
+      operands: operandValues(op).map(({ id }) => id),
+      results: op.results.map(({ id }) => id),
+    };
     this.#own.set(op, made);
     return made;
   }
@@ -354,39 +371,41 @@ class Walk {
 
   /** Ops begin when what they take is there; those with regions when all before them have ended. */
   region(region: Region, lanes: number): Walked {
-    const work = new Float64Array(this.#facts.size);
-    const ready = new Map<Value, number>();
-    const carried = new Map<Value, number>(region.parameters.map((value) => [value, 0]));
+    const facts = this.#facts;
+    const work = new Float64Array(facts.size);
+    // Values of regions around this one are there from the beginning.
+    const ready = new Map<number, number>();
+    const carried = new Map<number, number>();
+    for (const { id } of region.parameters) carried.set(id, 0);
     let [end, begin] = [0, 0];
     for (const op of region.ops) {
       this.#scalars.learn(op);
-      const own = this.#facts.own(op, lanes, this.#around, this.#trips);
-      addTo(work, own.work);
+      const own = facts.own(op, lanes, this.#around, this.#trips);
+      if (!own.isIdle) addTo(work, own.work);
       let { clocks } = own;
-      const isWhole = regionList(op).length > 0;
+      const isWhole = own.regions.length > 0;
       if (isWhole) {
         const inner = this.#inner(op, lanes);
         addTo(work, inner.work);
         clocks += inner.clocks;
       }
       let from = begin;
-      let link: number | undefined;
-      for (const value of operandValues(op)) {
-        from = Math.max(from, ready.get(value) ?? 0);
-        const at = carried.get(value);
-        if (at !== undefined) link = Math.max(link ?? 0, at);
+      let link = -1;
+      for (const id of own.operands) {
+        from = Math.max(from, ready.get(id) ?? 0);
+        link = Math.max(link, carried.get(id) ?? -1);
       }
-      if (isWhole || meetings.has(op.kind)) from = end;
+      if (own.meets) from = end;
       const done = from + clocks;
       if (isWhole) begin = done;
       end = Math.max(end, done);
-      for (const result of op.results) {
-        ready.set(result, done);
-        if (link !== undefined) carried.set(result, link + clocks);
+      for (const id of own.results) {
+        if (done > begin) ready.set(id, done);
+        if (link >= 0) carried.set(id, link + clocks);
       }
     }
     let longest = 0;
-    for (const value of yieldedValues(region)) longest = Math.max(longest, carried.get(value) ?? 0);
+    for (const { id } of yieldedValues(region)) longest = Math.max(longest, carried.get(id) ?? 0);
     return { piece: { work, clocks: end }, carried: longest };
   }
 

@@ -92,4 +92,12 @@ export const performanceCodes = registerCodes({
     remedy:
       "state another layout with layoutCast, convert to one with convertLayout, or take the call out",
   },
+  TW7515: {
+    title: "launch that takes over three times its roofline",
+    cause:
+      "What the ops of a launch need of a GPU, each operand and result once and products at the rate of their format, is less than a third of what its kernel is estimated to take, from its tile IR.",
+    example: "planNotes(planCosts(plan))  // of a scatter into few rows",
+    remedy:
+      "write what the program's line computes in another form, such as a product, a reduction or a gather of whole rows; `tilewright run FILE.mlir --plan --explain` says what bounds it",
+  },
 });
