@@ -203,7 +203,14 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     );
   command.action((file: string, programArguments: readonly string[], options: RunOptions) => {
     const { kernel, dim: dimensions, seed, dump, inputs, compare, profile } = options;
-    const { matmulPrecision, timeLimit, stepLimit, plan = false, explain = false, target } = options;
+    const {
+      matmulPrecision,
+      timeLimit,
+      stepLimit,
+      plan = false,
+      explain = false,
+      target,
+    } = options;
     const limits = { timeLimit, stepLimit };
     if (explain && !plan) command.error("error: --explain goes with --plan");
     if (target !== undefined && !plan) command.error("error: --target goes with --plan");
@@ -213,7 +220,10 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     // An option that would do nothing is a mistake: nobody should take what was not compared for equal.
     const [others, kind] = isProgram
       ? [{ profile, dump, kernel, dim: Object.keys(dimensions)[0] }, "kernels"]
-      : [{ inputs, compare, plan: plan || undefined, "matmul-precision": matmulPrecision }, "programs of StableHLO"];
+      : [
+          { inputs, compare, plan: plan || undefined, "matmul-precision": matmulPrecision },
+          "programs of StableHLO",
+        ];
     for (const [name, value] of Object.entries(others))
       if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
     if (isProgram) {

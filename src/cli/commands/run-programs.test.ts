@@ -7,7 +7,9 @@ import { writeNpz } from "../../files/index.ts";
 import { f32, fromNumbers } from "tilewright";
 import type { RunLimits } from "../../support/run-limits.ts";
 import { Output } from "../output.ts";
+import { defaultTarget } from "../../targets/target.ts";
 import { runProgramsCommand } from "./run-programs.ts";
+import type { PlanSettings } from "./run-programs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tilewright-programs-"));
 afterAll(() => {
@@ -35,6 +37,7 @@ async function run(
     readonly device?: "evaluator" | "simulator";
     readonly matmulPrecision?: "f32" | "tf32";
     readonly limits?: RunLimits;
+    readonly plan?: PlanSettings;
   } = {},
 ): Promise<Ended> {
   let text = "";
@@ -185,6 +188,41 @@ func.func @main() {
       join(repositoryRoot, `test/fixtures/programs/softmax.${ending}`);
     const npz = path("npz");
     expect((await run([path("mlir")], { inputs: npz, compare: npz })).status).toBe(0);
+  });
+});
+
+describe("plans", () => {
+  const planned = (explain: boolean) => ({ explain, target: defaultTarget });
+
+  test("are printed, and nothing runs", async () => {
+    let text = "";
+    const stdout = { write: (part: string) => (text += part) };
+    const output = new Output({ stdout, stderr: stdout, json: false, environment: {} });
+    const settings = {
+      files: [file("double.mlir", double)],
+      device: "evaluator",
+      inputs: undefined,
+      compare: undefined,
+      matmulPrecision: "tf32",
+      seed: 1,
+      limits: {},
+    } as const;
+    expect(await runProgramsCommand({ ...settings, plan: planned(true) }, output)).toBe(0);
+    expect(text).toContain("plan twice, target sm_90a, matmul precision tf32");
+    expect(text).toMatch(/launch add\(arg0\) -> result0 \/\/ .*at least 2\.5 µs, estimated 2\.5/);
+    expect(text).toMatch(/launches: at least 2\.5 µs, estimated 2\.5 µs/);
+    // The program has no inputs here: to run it would have been refused.
+    expect(text).not.toContain("failed");
+  });
+
+  test("as data", async () => {
+    const { outcomes } = await run([file("planned.mlir", double)], { plan: planned(false) });
+    expect(outcomes[0]).toMatchObject({
+      ok: true,
+      message: "planned",
+      launches: [{ kernel: "add", runs: 1, at: { line: 2 } }],
+      notes: [],
+    });
   });
 });
 

@@ -170,7 +170,8 @@ async function runProgram(file: string, module: GraphModule, run: Run): Promise<
     const entry = entryOf(module);
     verifyGraph(module);
     ({ name } = entry);
-    if (run.settings.plan !== undefined) return printPlan(file, module, name, run);
+    const { plan } = run.settings;
+    if (plan !== undefined) return printPlan(file, module, name, plan, run);
     const results = await runEntry(module, entry, run);
     for (const [i, result] of results.entries()) run.output.line(resultText(i, result));
     return { file, function: name, ok: true, code: null, message: "passed" };
@@ -184,13 +185,13 @@ function printPlan(
   file: string,
   module: GraphModule,
   name: string,
-  { settings, output }: Run,
+  { explain, target }: PlanSettings,
+  { settings: { matmulPrecision }, output }: Run,
 ): Outcome {
-  const { matmulPrecision, plan: wanted } = settings;
-  const plan = compilePlan(module, name, undefined, { matmulPrecision, target: wanted?.target });
+  const plan = compilePlan(module, name, undefined, { matmulPrecision, target });
   const costs = planCosts(plan);
-  output.text(`${planText(plan, { costs })}\n`);
-  if (wanted?.explain === true) output.text(`\n${explainPlan(plan, costs)}\n`);
+  output.line(planText(plan, { costs }));
+  if (explain) output.line(`\n${explainPlan(plan, costs)}`);
   const launches = costs.map(({ location, ...cost }) => ({ ...cost, at: location.position }));
   const notes = costNotes(costs);
   const told = { file, function: name, ok: true, code: null, message: "planned" };

@@ -23,12 +23,14 @@ export function isSlow({ roofline, estimate, launchTime }: StepCost): boolean {
 const reasons: { readonly [B in Bound]: string } = {
   memory: "it moves more bytes of memory than it has to",
   cache: "it reads again and again what is in the cache of all processors",
-  shared: "shared memory and the caches of processors are busy longest: it reads elements far apart, or the same ones often",
+  shared:
+    "shared memory and the caches of processors are busy longest: it reads elements far apart, or the same ones often",
   instructions: "lanes execute more instructions for an element than memory takes time to move it",
   special: "functions of the special unit take longer than memory",
   products: "its products take longer than at the rate of their formats",
   atomics: "atomic updates take longest",
-  latency: "its blocks wait for one load after the other, and there are too few of them to wait side by side",
+  latency:
+    "its blocks wait for one load after the other, and there are too few of them to wait side by side",
   launch: "it is several launches",
 };
 
@@ -47,7 +49,8 @@ export function costNotes(costs: readonly StepCost[]): readonly PerformanceNote[
     if (seen.has(key)) return [];
     seen.add(key);
     const named = name === "" ? "" : `: ${name}`;
-    const loops = unknownLoops === 0 ? "" : `, with ${unknownLoops} loops of unknown length counted once`;
+    const loops =
+      unknownLoops === 0 ? "" : `, with ${unknownLoops} loops of unknown length counted once`;
     return [
       {
         code: "TW7515",

@@ -157,7 +157,7 @@ describe("text", () => {
     expect(launch).toMatch(/layer3\/window, at least 2\.\d µs, estimated \d+\.\d, measured 12\.3$/);
     const explained = explainPlan(plan, costs, times);
     expect(explained).toContain("measured 12.3 µs");
-    expect(explained).toMatch(/█*▒+ .*reduce_window .*program\.mlir:3:\d+ {2}layer3\/window/);
+    expect(explained).toMatch(/█*▒+ .*reduce_window\w* .*program\.mlir:3:\d+ {2}layer3\/window/);
     expect(explained).toContain("a result of the program");
   });
 

@@ -63,7 +63,10 @@ export interface StepCost {
 const microseconds = 1e6;
 
 /** What launches of a plan take, one after the other as the plan has them; no GPU is needed. */
-export function planCosts(plan: Plan, target: Target | TargetName = plan.target): readonly StepCost[] {
+export function planCosts(
+  plan: Plan,
+  target: Target | TargetName = plan.target,
+): readonly StepCost[] {
   const machine = requireTarget(target, captureLocation());
   return [...launchesOf(plan.steps, 1)].map(({ step, runs }) => costOf(step, runs, machine));
 }
@@ -81,8 +84,7 @@ function* launchesOf(steps: readonly Step[], runs: number): Generator<Repeated> 
       yield* launchesOf(step.condition, step.trips === undefined ? runs : 0);
       yield* launchesOf(step.body, runs * (step.trips ?? 1));
     }
-    if (step.kind === "branch")
-      for (const branch of step.branches) yield* launchesOf(branch, runs);
+    if (step.kind === "branch") for (const branch of step.branches) yield* launchesOf(branch, runs);
   }
 }
 
@@ -169,7 +171,10 @@ function neededBytes(
   const trafficOf = (name: string): ArrayTraffic | undefined => traffic(kernel, name, work);
   const read = new Map<Buffer, number>();
   for (const [i, buffer] of step.inputs.entries())
-    read.set(buffer, Math.max(read.get(buffer) ?? 0, trafficOf(inputName(i))?.used ?? buffer.bytes));
+    read.set(
+      buffer,
+      Math.max(read.get(buffer) ?? 0, trafficOf(inputName(i))?.used ?? buffer.bytes),
+    );
   let bytes = 0;
   for (const [buffer, used] of read) bytes += Math.min(buffer.bytes, used);
   for (const [i, buffer] of step.outputs.entries()) {
@@ -220,8 +225,7 @@ function leastSeconds(
     const [format, parts] = productRate(op);
     return sum + (parts * count) / (rates.products[format] * reached.products[format]);
   }, 0);
-  const functions =
-    elementFunctions(step) / (processors * reached.laneInstructions * rates.clock);
+  const functions = elementFunctions(step) / (processors * reached.laneInstructions * rates.clock);
   const moving = bytes / (rates.gmemBytes * reached.gmemBytes);
   return reached.launch + Math.max(moving, products, functions);
 }

@@ -67,11 +67,7 @@ function bar({ runs, cost }: Kind, most: number): string {
 }
 
 /** Where the time of a plan goes, beside what was measured where that is given, and what is slow in it. */
-export function explainPlan(
-  plan: Plan,
-  costs: readonly StepCost[],
-  times?: MeasuredTimes,
-): string {
+export function explainPlan(plan: Plan, costs: readonly StepCost[], times?: MeasuredTimes): string {
   const kinds = kindsOf(plan, costs, times);
   const [dearest] = kinds;
   const most = dearest === undefined ? 1 : dearest.runs * dearest.cost.estimate;

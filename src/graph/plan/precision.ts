@@ -8,8 +8,7 @@ import { isTensor } from "../ops/types.ts";
 export function productText(op: AnyGraphOp): string {
   if (productCount(op) === 0) return "";
   if (op.kind === "stablehlo.dot_general" && op.attributes.algorithm !== undefined) {
-    const { lhs_precision_type: format, num_primitive_operations: count } =
-      op.attributes.algorithm;
+    const { lhs_precision_type: format, num_primitive_operations: count } = op.attributes.algorithm;
     return count === 1 ? format : `${format} × ${count}`;
   }
   const [lhs] = operandsOf(op);

@@ -48,7 +48,8 @@ function useOf(step: Launch, readers: readonly Step[]): string {
   if (only === undefined) return "";
   if (others.length > 0) return `${launches.length} launches read it`;
   const { op } = only.origin;
-  const moves = op !== undefined && loweringOf(op).form === "map" && libraryCallOf(op) !== undefined;
+  const moves =
+    op !== undefined && loweringOf(op).form === "map" && libraryCallOf(op) !== undefined;
   return moves ? `${titleOf(only)} moves it` : `${titleOf(only)} reads it from memory`;
 }
 
@@ -63,6 +64,8 @@ export function launchReasons(plan: Plan): readonly string[] {
     }
   return [...allSteps(plan.steps)].filter(isLaunch).map((step) => {
     const own = outputsOf(step).flatMap((buffer) => readers.get(buffer) ?? []);
-    return [natureOf(step), useOf(step, [...new Set(own)])].filter((text) => text !== "").join("; ");
+    return [natureOf(step), useOf(step, [...new Set(own)])]
+      .filter((text) => text !== "")
+      .join("; ");
   });
 }

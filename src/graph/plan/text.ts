@@ -60,20 +60,19 @@ function stepLines(
         list.map(place).join(", "),
       );
       const { name } = step.kernel.kernel;
-<<<<<<< HEAD
       const over = [...step.overwritten.values()].flat().map(place);
       const how = over.length === 0 ? "" : ` over ${over.join(", ")}`;
-      return [`${indent}launch ${name}(${inputs}) -> ${outputs}${how}${remark(step.name)}`];
-=======
-      return [`${indent}launch ${name}(${inputs}) -> ${outputs}${remark(step.name, texts.next().value)}`];
->>>>>>> e56e4ada (wip)
+      const told = remark(step.name, texts.next().value);
+      return [`${indent}launch ${name}(${inputs}) -> ${outputs}${how}${told}`];
     }
     case "operation": {
       const [inputs, outputs] = [step.inputs, step.outputs].map((list) =>
         list.map(({ buffer, shape }) => `${place(buffer)} [${shape.join(", ")}]`).join(", "),
       );
       const { name } = step.operation;
-      return [`${indent}operation ${name}(${inputs}) -> ${outputs}${remark(step.name, texts.next().value)}`];
+      return [
+        `${indent}operation ${name}(${inputs}) -> ${outputs}${remark(step.name, texts.next().value)}`,
+      ];
     }
     case "check":
       return [
@@ -116,11 +115,7 @@ export function planText(plan: Plan, options: PlanTextOptions = {}): string {
   );
   const isOnePiece = launches.length === steps.length;
   return [
-<<<<<<< HEAD
     `plan ${plan.name}, target ${plan.target.name}, matmul precision ${plan.matmulPrecision}`,
-=======
-    `plan ${plan.name} for ${plan.target.name}, products of f32 as ${plan.matmulPrecision}`,
->>>>>>> e56e4ada (wip)
     `arena ${plan.arenaBytes} bytes`,
     ...Array.from(plan.aliases, ([result, argument]) => `result${result} lies in arg${argument}`),
     ...plan.steps.flatMap((step) => stepLines(step, plan, "", texts)),

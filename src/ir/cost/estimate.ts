@@ -11,7 +11,16 @@ import type { Rates } from "./roofline.ts";
 import type { LaunchWork } from "./work.ts";
 
 /** What bounds a launch. */
-export type Bound = "memory" | "cache" | "shared" | "instructions" | "special" | "products" | "atomics" | "latency" | "launch";
+export type Bound =
+  | "memory"
+  | "cache"
+  | "shared"
+  | "instructions"
+  | "special"
+  | "products"
+  | "atomics"
+  | "latency"
+  | "launch";
 
 export interface LaunchEstimate {
   readonly seconds: number;
@@ -26,7 +35,9 @@ function residentBlocks(work: LaunchWork, target: Target): number {
   const { lanes, sharedBytes, registers } = work;
   const byRegisters = Math.floor(65536 / (Math.max(32, registers) * lanes));
   const byShared =
-    sharedBytes === 0 ? Infinity : Math.floor(target.sharedMemoryPerProcessor / (sharedBytes + 1024));
+    sharedBytes === 0
+      ? Infinity
+      : Math.floor(target.sharedMemoryPerProcessor / (sharedBytes + 1024));
   const byLanes = Math.floor(target.threadsPerProcessor / lanes);
   return Math.max(
     1,
@@ -36,7 +47,10 @@ function residentBlocks(work: LaunchWork, target: Target): number {
 }
 
 /** What memory gives and takes: arrays that the cache holds once for each way, others as often as they are moved. */
-function memoryBytes(work: LaunchWork, cache: number): { readonly memory: number; readonly cached: number } {
+function memoryBytes(
+  work: LaunchWork,
+  cache: number,
+): { readonly memory: number; readonly cached: number } {
   let [memory, cached] = [0, 0];
   for (const { bytes, read, written } of work.arrays.values()) {
     cached += read + written;
@@ -56,7 +70,10 @@ export function launchEstimate(work: LaunchWork, target: Target, rates: Rates): 
   const busy = blocks / (processors * rounds);
   const active = Math.min(1, blocks / processors);
   const { memory, cached } = memoryBytes(work, rates.l2);
-  const reading = Math.min(1, (active * processors * reached.bytesOfProcessor * rates.clock) / rates.gmemBytes);
+  const reading = Math.min(
+    1,
+    (active * processors * reached.bytesOfProcessor * rates.clock) / rates.gmemBytes,
+  );
   const resident = residentBlocks(work, target);
   const waves = blocks / (processors * resident);
   const clocks = waves <= 1 ? work.clocks.most : work.clocks.mean * waves;

@@ -191,7 +191,12 @@ function ownExpense(
       const isPicked = accesses.some(({ access }) => access.indices.length > 0);
       // Neighbours are moved 16 bytes at a time; elements that are picked take an address each.
       const moves = isPicked ? 3 * each : 2 * Math.ceil((each * bitsOf(value)) / 128);
-      return { ...nothing, elements: elementsOf(value), instructions: moves * lanes, clocks: moves };
+      return {
+        ...nothing,
+        elements: elementsOf(value),
+        instructions: moves * lanes,
+        clocks: moves,
+      };
     }
     case "reduce":
     case "scan":

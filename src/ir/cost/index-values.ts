@@ -117,8 +117,7 @@ export class Definitions {
     walkOps(body, (op) => {
       for (const result of op.results) this.ops.set(result, op);
       if (op.kind === "loop") this.#carry(op, op.regions.body, -1);
-      if (op.kind === "while")
-        for (const region of regionList(op)) this.#carry(op, region, 0);
+      if (op.kind === "while") for (const region of regionList(op)) this.#carry(op, region, 0);
     });
   }
 
@@ -224,7 +223,9 @@ export class IndexValues {
       case "unary": {
         const fn = unaries[op.attributes.fn];
         const { values, isData } = this.of(op.operands.source);
-        return fn === undefined ? unknown(values.length, value.id) : { values: values.map(fn), isData };
+        return fn === undefined
+          ? unknown(values.length, value.id)
+          : { values: values.map(fn), isData };
       }
       case "binary":
         return this.#binary(op, value);
@@ -271,7 +272,10 @@ export class IndexValues {
         const { source } = op.operands;
         const { values, isData } = this.of(source);
         const own = rowMajor(shapeOf(source));
-        const first = op.attributes.starts.reduce((sum, at, axis) => sum + at * (own[axis] ?? 0), 0);
+        const first = op.attributes.starts.reduce(
+          (sum, at, axis) => sum + at * (own[axis] ?? 0),
+          0,
+        );
         return { values: placesOf(shape, own, first).map((place) => values[place] ?? 0), isData };
       }
       case "load":

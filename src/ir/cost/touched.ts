@@ -136,9 +136,7 @@ function accessedPlaces(
 ): { readonly array: Value; readonly places: readonly number[] } {
   const window = placedAt(access.ref, kernel, values);
   const { indices, indexed } = access;
-  const joined = joinedExtents(
-    indices.flatMap(({ type }) => (type.kind === "tile" ? [type] : [])),
-  );
+  const joined = joinedExtents(indices.flatMap(({ type }) => (type.kind === "tile" ? [type] : [])));
   const isIndexed = indices.length > 0 && joined !== undefined;
   const { shape, indexAxes, axisOf } = indexedShape(
     window.shape,
@@ -222,7 +220,9 @@ export function touchedBy(
       asked += warp.size;
     }
   const turn =
-    later === undefined ? undefined : accessedPlaces(access, kernel, later).places.slice(0, mostElements);
+    later === undefined
+      ? undefined
+      : accessedPlaces(access, kernel, later).places.slice(0, mostElements);
   const fresh = turn === undefined ? 1 : freshPart(places, sectors, turn, type.dtype);
   return {
     array,

@@ -113,7 +113,9 @@ describe("estimates", () => {
     expect(seconds).toBeCloseTo(2.5e-6 + (8 * n) / 4.2e12, 7);
   });
 
-  const walk = (trips: string): string => `%zero = constant {value = 0, dtype = i32, shape = [128]} : tile<i32, [128]>
+  const walk = (
+    trips: string,
+  ): string => `%zero = constant {value = 0, dtype = i32, shape = [128]} : tile<i32, [128]>
     %last = loop %0, ${trips}, %1 initial(%zero) body(%k: i32, %at: tile<i32, [128]>) {
       %next = load %rows indices(%at) {indexed = [0]} : tile<i32, [128]>
       yield %next

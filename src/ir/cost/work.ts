@@ -264,8 +264,7 @@ class Facts {
       if (array === undefined) continue;
       const fresh = Math.max(touched.fresh, 1 / Math.max(1, trips));
       const bytes = sectorBytes * touched.sectors * fresh;
-      if (!isAsynchronous)
-        work[sharedAt] = (work[sharedAt] ?? 0) + sectorBytes * touched.asked;
+      if (!isAsynchronous) work[sharedAt] = (work[sharedAt] ?? 0) + sectorBytes * touched.asked;
       this.#count(work, array, way, touched, bytes);
       if (way === "both") work[atomicsAt] = expense.elements;
       if (isAsynchronous || way === "written") continue;
@@ -413,7 +412,11 @@ class Walk {
     if (op.kind === "if") {
       const condition = this.#scalars.get(op.operands.condition);
       const { then, otherwise } = op.regions;
-      return this.#branch([then, otherwise], condition === undefined ? undefined : 1 - condition, lanes);
+      return this.#branch(
+        [then, otherwise],
+        condition === undefined ? undefined : 1 - condition,
+        lanes,
+      );
     }
     if (op.kind === "switch")
       return this.#branch(op.regions.cases, this.#scalars.get(op.operands.index), lanes);
@@ -535,7 +538,10 @@ class Walk {
   }
 
   /** A turn begins where the one before it has handed on what it needs; loads of several short ones wait together. */
-  #turnClocks({ attributes: { depth = 1 }, regions: { body } }: Op<"loop">, walked: Walked): number {
+  #turnClocks(
+    { attributes: { depth = 1 }, regions: { body } }: Op<"loop">,
+    walked: Walked,
+  ): number {
     const { clocks } = walked.piece;
     const meets = body.ops.some(({ kind }) => meetings.has(kind));
     const together = Math.max(depth, meets ? 1 : unrolled);
