@@ -11,7 +11,6 @@ import { leastRounds } from "../bench/statistics.ts";
 import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
 import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
-import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { parseArgument } from "./launch-arguments.ts";
 import type { LaunchArgument } from "./launch-arguments.ts";
@@ -43,12 +42,14 @@ import {
 } from "./options.ts";
 import type { CacheAction, Emitted, LimitOptions } from "./options.ts";
 import type { Output } from "./output.ts";
+import { chosenPlan, withPlanOptions } from "./plan-options.ts";
+import type { PlanOptions } from "./plan-options.ts";
 import type { Dimensions } from "./random-inputs.ts";
 
 /** A command with its settings; gives the exit status. */
 export type ChosenCommand = (output: Output) => Promise<number>;
 
-interface RunOptions extends LimitOptions {
+interface RunOptions extends LimitOptions, PlanOptions {
   readonly device?: DeviceName | "evaluator";
   readonly inputs?: string;
   readonly compare?: string;
@@ -58,9 +59,6 @@ interface RunOptions extends LimitOptions {
   readonly seed: number;
   readonly dump?: string;
   readonly profile?: string;
-  readonly plan?: boolean;
-  readonly explain?: boolean;
-  readonly target?: Target;
 }
 
 interface CompileOptions {
@@ -152,8 +150,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
 
 function addRun(program: Command, choose: (command: ChosenCommand) => void): void {
   const [timeLimitOption, stepLimitOption] = limitOptions();
-  const command: Command = program
-    .command("run")
+  const command: Command = withPlanOptions(program.command("run"))
     .summary("run a file's main, or its kernels on random inputs")
     .description(
       "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel and operation " +
@@ -171,13 +168,6 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .option("--inputs <file>", "an npz file with in0, in1 … for the parameters of a program")
     .option("--compare <file>", "an npz file with out0, out1 … that its results must agree with")
     .addOption(matmulPrecisionOption())
-    .option("--plan", "print launches, what they need and are estimated to take; run nothing")
-    .option("--explain", "with --plan: the dearest launches, why each is one, what is slow")
-    .addOption(
-      new Option("--target <name>", "with --plan: the GPU, sm_90a unless given").argParser(
-        parseTarget,
-      ),
-    )
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
     .addOption(dimensionOption())
     .addOption(seedOption("decides the random inputs, and what happens first off a GPU"))
@@ -220,22 +210,18 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     // An option that would do nothing is a mistake: nobody should take what was not compared for equal.
     const [others, kind] = isProgram
       ? [{ profile, dump, kernel, dim: Object.keys(dimensions)[0] }, "kernels"]
-      : [
-          { inputs, compare, plan: plan || undefined, "matmul-precision": matmulPrecision },
-          "programs of StableHLO",
-        ];
+      : [{ inputs, compare, plan, "matmul-precision": matmulPrecision }, "programs of StableHLO"];
     for (const [name, value] of Object.entries(others))
       if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
     if (isProgram) {
       const { device = "evaluator" } = options;
-      if (device === "evaluator" && matmulPrecision !== undefined && !plan)
+      if (device === "evaluator" && matmulPrecision !== undefined && plan === undefined)
         command.error("error: --matmul-precision goes with --device: the evaluator is exact");
       const files = [file, ...programArguments];
       choose(async (output) => {
         const { runProgramsCommand } = await import("./commands/run-programs.ts");
         const settings = { files, device, inputs, compare, seed, limits };
-        const planned = plan ? { explain, target: target ?? defaultTarget } : undefined;
-        const chosen = { matmulPrecision: matmulPrecision ?? "f32", plan: planned } as const;
+        const chosen = { matmulPrecision: matmulPrecision ?? "f32", plan } as const;
         return runProgramsCommand({ ...settings, ...chosen }, output);
       });
       return;

@@ -417,7 +417,6 @@ class Compiler {
     this.#constants.push(fromElements(buffer.dtype, [buffer.count], expandElements(value)));
   }
 
-  /** Launches a group for an op, or for memory to be filled. */
   #launch(
     group: Group,
     outputs: readonly Buffer[],

@@ -18,7 +18,9 @@ function placeText(buffer: Buffer, { offsets }: Plan): string {
 
 /** What is known of launches besides: what `planCosts` gives, and what `profile()` measured. */
 export interface PlanTextOptions {
+  /** What `planCosts` gives. */
   readonly costs?: readonly StepCost[];
+  /** What `profile()` gives. */
   readonly times?: MeasuredTimes;
 }
 
