@@ -8,7 +8,6 @@
 import { Argument, Command, Option } from "commander";
 import { dtypeNames } from "../formats/dtype.ts";
 import { leastRounds } from "../bench/statistics.ts";
-import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
 import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
 import type { Target } from "../targets/target.ts";
@@ -27,7 +26,6 @@ import {
   kernelOption,
   kernelsOnEvaluator,
   limitOptions,
-  matmulPrecisionOption,
   parseCase,
   parseCount,
   parseExtents,
@@ -42,18 +40,17 @@ import {
 } from "./options.ts";
 import type { CacheAction, Emitted, LimitOptions } from "./options.ts";
 import type { Output } from "./output.ts";
-import { chosenPlan, withPlanOptions } from "./plan-options.ts";
-import type { PlanOptions } from "./plan-options.ts";
+import { chosenPlan, withProgramOptions } from "./stablehlo-options.ts";
+import type { ProgramOptions } from "./stablehlo-options.ts";
 import type { Dimensions } from "./random-inputs.ts";
 
 /** A command with its settings; gives the exit status. */
 export type ChosenCommand = (output: Output) => Promise<number>;
 
-interface RunOptions extends LimitOptions, PlanOptions {
+interface RunOptions extends LimitOptions, ProgramOptions {
   readonly device?: DeviceName | "evaluator";
   readonly inputs?: string;
   readonly compare?: string;
-  readonly matmulPrecision?: MatmulPrecision;
   readonly kernel?: string;
   readonly dim: Dimensions;
   readonly seed: number;
@@ -150,7 +147,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
 
 function addRun(program: Command, choose: (command: ChosenCommand) => void): void {
   const [timeLimitOption, stepLimitOption] = limitOptions();
-  const command: Command = withPlanOptions(program.command("run"))
+  const command: Command = withProgramOptions(program.command("run"))
     .summary("run a file's main, or its kernels on random inputs")
     .description(
       "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel and operation " +
@@ -165,9 +162,6 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
         "where to run: simulator, or evaluator for programs, unless given",
       ).choices([...deviceNames, "evaluator"]),
     )
-    .option("--inputs <file>", "an npz file with in0, in1 … for the parameters of a program")
-    .option("--compare <file>", "an npz file with out0, out1 … that its results must agree with")
-    .addOption(matmulPrecisionOption())
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
     .addOption(dimensionOption())
     .addOption(seedOption("decides the random inputs, and what happens first off a GPU"))
@@ -193,17 +187,9 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     );
   command.action((file: string, programArguments: readonly string[], options: RunOptions) => {
     const { kernel, dim: dimensions, seed, dump, inputs, compare, profile } = options;
-    const {
-      matmulPrecision,
-      timeLimit,
-      stepLimit,
-      plan = false,
-      explain = false,
-      target,
-    } = options;
+    const { matmulPrecision, timeLimit, stepLimit } = options;
     const limits = { timeLimit, stepLimit };
-    if (explain && !plan) command.error("error: --explain goes with --plan");
-    if (target !== undefined && !plan) command.error("error: --target goes with --plan");
+    const plan = chosenPlan(command, options);
     if (profile !== undefined && !/\.(?:svg|json)$/.test(profile))
       command.error("error: --profile writes files that end in .svg or .json");
     const isProgram = file.endsWith(".mlir");
