@@ -11,7 +11,7 @@ import { activeTrace } from "../../lang/trace.ts";
 import { elementwiseOps } from "../ops/elementwise.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
-import { sizeOf, typeText } from "../ops/types.ts";
+import { isTensor, sizeOf, typeText } from "../ops/types.ts";
 import { PointContext } from "./context.ts";
 import type { AnyPointRule } from "./context.ts";
 import type { UpdateInPlace } from "./lowering.ts";
@@ -19,7 +19,8 @@ import { tileOfIndex } from "./points/indices.ts";
 import { Points, stridesOf, sumOfProducts } from "./points/points.ts";
 import { loweringOf, updateOf } from "./record.ts";
 import { cannotRun, dtypeOf, tensorTypeOf } from "./storage.ts";
-import { tileExtent } from "./tiled/tiled.ts";
+import { blockElements, leastColumns, rowTilesOf } from "./tiled/rows-of-points.ts";
+import type { RowTiles } from "./tiled/rows-of-points.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
 /** What a kernel computes. */
@@ -73,17 +74,6 @@ export function kernelOf(group: Group): KernelDefinition {
   return made;
 }
 
-/** A block has 128 lanes; where there are blocks enough, each lane makes several elements. */
-const lanes = 128;
-const mostElements = 1024;
-const manyBlocks = 1024;
-
-function widthFor(count: number): number {
-  const width = tileExtent(count, 1, lanes);
-  const perLane = Math.floor(count / (manyBlocks * lanes));
-  return Math.min(mostElements, width * tileExtent(perLane, 1, mostElements / lanes));
-}
-
 function flatArray(value: GraphValue) {
   return tensor(dtypeOf(value) as DType, [sizeOf(tensorTypeOf(value).shape)]);
 }
@@ -98,10 +88,11 @@ function makeKernel(group: Group): KernelDefinition {
   const definitions = new Map(all.flatMap(definitionsOf));
   const update = updateWithin(group);
   const run = runOf(update?.shape ?? shapeOfResults(group));
+  const rows = update === undefined ? rowTilesOfMap(group) : undefined;
   const arrays = results.map((value, i) => [outputName(i), flatArray(value)] as const);
   const spec = {
     name: nameOf(group),
-    grid: tiled?.grid ?? { block: cdiv(run.count, run.width) },
+    grid: tiled?.grid ?? { block: rows?.blocks ?? cdiv(run.count, run.width) },
     inputs: Object.fromEntries(inputs.map((value, i) => [inputName(i), flatArray(value)])),
     outputs: Object.fromEntries(arrays.filter((_, i) => !inPlace.has(i))),
     inouts: Object.fromEntries(arrays.filter((_, i) => inPlace.has(i))),
@@ -114,8 +105,10 @@ function makeKernel(group: Group): KernelDefinition {
       for (const value of values) refs.set(value, outputs[place] as Ref);
     const context = new PointContext({ refs, definitions, rule: applyRule });
     if (tiled === undefined) {
-      const start = (named["block"] as Scalar<"i32">).mul(run.width);
-      if (update === undefined) storeRun(group, context, start, outputs);
+      const block = named["block"] as Scalar<"i32">;
+      const start = block.mul(run.width);
+      if (rows !== undefined) storeRows(group, context, rows, block, outputs);
+      else if (update === undefined) storeRun(group, context, start, outputs);
       else storeUpdate(update, context, start, outputs);
       activeTrace(group.title).forgetConditions();
       return;
@@ -202,7 +195,56 @@ function shapeOfResults({ results }: Group): readonly number[] {
 /** How many elements are made, and how many of them a block makes. */
 function runOf(shape: readonly number[]) {
   const count = sizeOf(shape);
-  return { shape, count, width: widthFor(count) };
+  return { shape, count, width: blockElements(count) };
+}
+
+/**
+ * The tiles of a group of maps that asks for operands elsewhere than at its own points: by rows, indices are computed once a row. The columns are those
+ * of the shortest rows that stay together, so that heads which a reshape cuts off are rows of their own.
+ */
+function rowTilesOfMap(group: Group): RowTiles | undefined {
+  const { ops, rule } = group;
+  const isOfMaps = ops.every((op) => loweringOf(op).form === "map");
+  if (rule !== undefined || !isOfMaps || !ops.some(isElsewhere)) return undefined;
+  const shape = shapeOfResults(group);
+  const columns = ops
+    .flatMap(innerCuts)
+    .reduce(
+      (least, cut) => (cut >= leastColumns && least % cut === 0 ? cut : least),
+      shape.at(-1) ?? 1,
+    );
+  return rowTilesOf(shape, columns);
+}
+
+/** Where an op cuts its innermost axis: a reshape into rows, a concatenation between its parts. */
+function innerCuts(op: AnyGraphOp): readonly number[] {
+  const innermost = ({ type }: GraphValue): readonly number[] =>
+    isTensor(type) ? type.shape.slice(-1) : [];
+  if (op.kind === "stablehlo.reshape")
+    return [op.operands.operand, ...op.results].flatMap(innermost);
+  if (op.kind !== "stablehlo.concatenate") return [];
+  const [result] = op.results;
+  const isInner =
+    result !== undefined && tensorTypeOf(result).shape.length - 1 === op.attributes.dimension;
+  return isInner ? op.operands.inputs.flatMap(innermost) : [];
+}
+
+/** Whether an op asks for elements at other points than its own, and not for the same one at all of them. */
+function isElsewhere(op: AnyGraphOp): boolean {
+  if (Object.hasOwn(elementwiseOps, op.kind) || op.kind === "stablehlo.reshape") return false;
+  return operandsOf(op).some(({ type }) => isTensor(type) && sizeOf(type.shape) > 1);
+}
+
+function storeRows(
+  { results }: Group,
+  context: PointContext,
+  rows: RowTiles,
+  block: Scalar<"i32">,
+  outputs: readonly Ref[],
+): void {
+  const points = rows.pointsOf(block);
+  for (const [i, value] of results.entries())
+    rows.store(outputs[i], context.element(value, points), block);
 }
 
 /** Stores results at a run of points. */

@@ -15,6 +15,9 @@ import type { Scalar } from "../../../lang/index.ts";
 import { sizeOf } from "../../ops/types.ts";
 import {
   addIndex,
+  columnIndex,
+  columnRunOf,
+  cutIndex,
   divideIndex,
   isUniform,
   remainderIndex,
@@ -40,17 +43,6 @@ export interface MatrixWindow {
   readonly row: Index;
   readonly column: number | Scalar<"i32">;
 }
-
-/** Neighbouring columns of a matrix, as the index that tells them. */
-interface ColumnRun {
-  readonly start: number | Scalar<"i32">;
-  readonly width: number;
-  /** All columns that there are. */
-  readonly columns: number;
-}
-
-/** Indices along columns of rectangles: whoever moves other axes alone hands them on as they are. */
-const columnRuns = new WeakMap<object, ColumnRun>();
 
 export class Points {
   /** The shape of the tensor that they are places of. */
@@ -115,19 +107,20 @@ export class Points {
    * only axes other than the innermost were moved.
    */
   get pickedRows(): MatrixWindow | undefined {
-    const rows = this.#axes?.slice(0, -1);
-    const last = this.#axes?.at(-1);
-    const run = typeof last === "object" ? columnRuns.get(last) : undefined;
+    const outer = this.#axes?.slice(0, -1);
+    const run = columnRunOf(this.#axes?.at(-1));
     const [height = 1, width] = this.tile;
-    const isAlike = run?.columns === this.shape.at(-1) && width === run?.width;
-    if (rows === undefined || run === undefined || !isAlike || this.tile.length !== 2)
-      return undefined;
+    if (outer === undefined || run === undefined || run.width !== width) return undefined;
+    if (this.tile.length !== 2) return undefined;
+    const extent = this.shape.at(-1) ?? 1;
+    const { rows: inner = 0, unit: columns = extent } = run.cut ?? {};
+    const rows = [...outer, inner];
     const isOfRows = (index: Index): boolean => isUniform(index) || index.shape.at(-1) === 1;
-    if (!rows.every(isOfRows)) return undefined;
-    const row = sumOfProducts(rows, stridesOf(this.shape.slice(0, -1)));
+    if (!rows.every(isOfRows) || extent % columns !== 0) return undefined;
+    const row = sumOfProducts(rows, stridesOf([...this.shape.slice(0, -1), extent / columns]));
     return {
-      rows: this.count / run.columns,
-      columns: run.columns,
+      rows: this.count / columns,
+      columns,
       row: tileOfIndex(row).broadcastTo([height, 1]),
       column: run.start,
     };
@@ -148,8 +141,16 @@ export class Points {
           run: this.run,
           window: this.window,
           position: this.#known(),
+          ...this.#reshapedAxes(shape),
         }),
     );
+  }
+
+  /** The axes of another shape, where these are known: those that a reshape leaves as they are stay what they are. */
+  #reshapedAxes(shape: readonly number[]): { readonly axes?: readonly Index[] } {
+    const { run, window } = this;
+    if (run !== undefined || window !== undefined || this.#axes === undefined) return {};
+    return { axes: axesOfReshape(this.#axes, this.shape, shape) };
   }
 
   #as(key: string, make: () => Points): Points {
@@ -188,8 +189,14 @@ export class Points {
   /** Axes that make up the rows of a rectangle come from its rows alone, the others from its columns. */
   #computeAxes(): readonly Index[] {
     const { window, shape, split } = this;
-    if (window === undefined || split === undefined) return axesOfPosition(this.position, shape);
+    if (window === undefined) return axesOfPosition(this.position, shape);
     const { row, column } = rowAndColumn(window, this.tile);
+    const last = shape.at(-1) ?? 1;
+    if (split === undefined && last % window.columns === 0) {
+      const rows = axesOfPosition(row, [...shape.slice(0, -1), last / window.columns]);
+      return [...rows.slice(0, -1), cutIndex(rows.at(-1) ?? 0, window.columns, column)];
+    }
+    if (split === undefined) return axesOfPosition(this.position, shape);
     return [
       ...axesOfPosition(row, shape.slice(0, split)),
       ...axesOfPosition(column, shape.slice(split)),
@@ -219,14 +226,9 @@ export class Points {
   }
 }
 
-function rowAndColumn(
-  { row, column, columns }: MatrixWindow,
-  [height = 1, width = 1]: readonly number[],
-) {
-  const across = addIndex(iota(i32, [1, width], { axis: 1 }), column);
-  if (typeof across === "object") columnRuns.set(across, { start: column, width, columns });
+function rowAndColumn({ row, column }: MatrixWindow, [height = 1, width = 1]: readonly number[]) {
   const down = isUniform(row) ? addIndex(iota(i32, [height, 1], { axis: 0 }), row) : row;
-  return { row: down, column: across };
+  return { row: down, column: columnIndex(column, width) };
 }
 
 export function sumOfProducts(indices: readonly Index[], factors: readonly number[]): Index {
@@ -244,4 +246,38 @@ export function axesOfPosition(position: Index, shape: readonly number[]): reado
     const above = divideIndex(position, strides[axis] ?? 1);
     return axis === shape.findIndex((each) => each !== 1) ? above : remainderIndex(above, extent);
   });
+}
+
+/** The axes of a shape by those of another one of as many elements: runs of axes with the same product are counted through together. */
+function axesOfReshape(
+  axes: readonly Index[],
+  from: readonly number[],
+  to: readonly number[],
+): readonly Index[] {
+  const found: Index[] = [];
+  let [first, next] = [0, 0];
+  while (next < to.length) {
+    // The least runs of both with the same product.
+    let [before, after, last] = [1, to[next] ?? 1, first];
+    const start = next++;
+    while (before !== after) {
+      if (before < after) before *= from[last++] ?? 1;
+      else after *= to[next++] ?? 1;
+    }
+    const position = positionOf(axes.slice(first, last), from.slice(first, last));
+    found.push(...axesOfPosition(position, to.slice(start, next)));
+    first = last;
+  }
+  return found;
+}
+
+/** The row-major position; where the last axis lies along columns, it stays known that it does. */
+function positionOf(axes: readonly Index[], shape: readonly number[]): Index {
+  const [last, unit] = [axes.at(-1), shape.at(-1)];
+  if (last === undefined || unit === undefined || columnRunOf(last) === undefined)
+    return sumOfProducts(axes, stridesOf(shape));
+  const outer = sumOfProducts(axes.slice(0, -1), stridesOf(shape.slice(0, -1)));
+  return columnRunOf(last)?.cut === undefined
+    ? cutIndex(outer, unit, last)
+    : addIndex(scaleIndex(outer, unit), last);
 }
