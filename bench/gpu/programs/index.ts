@@ -16,25 +16,13 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import {
-  bf16,
-  bool,
-  f16,
-  f32,
-  f64,
-  fromNumbers,
-  i32,
-  i64,
-  i8,
-  toNumbers,
-  u32,
-  u8,
-} from "tilewright";
-import type { Device, DeviceArray, DType, HostArray } from "tilewright";
+import { toNumbers } from "tilewright";
+import type { Device, DeviceArray, HostArray } from "tilewright";
 import { bench } from "tilewright/bench";
 import { readNpz } from "tilewright/files";
 import { compilePlan, parseGraph, planText, Program, tensorOfArray } from "tilewright/graph";
 import type { Plan } from "tilewright/graph";
+import { countOf, dtypeOf, givenArray } from "./arrays.ts";
 import { numberTable } from "../../report.ts";
 import { Peer } from "../peers/peer.ts";
 
@@ -56,37 +44,6 @@ const { values: options, positionals } = parseArgs({
 const matmulPrecision = options.tf32 ? "tf32" : "f32";
 const folder = options.folder ?? mkdtempSync(join(tmpdir(), "programs-"));
 const peerScript = fileURLToPath(new URL("jax_programs.py", import.meta.url));
-
-type TensorType = Plan["parameters"][number];
-
-/** By their names in StableHLO. */
-const formats: { readonly [element: string]: DType } = {
-  ...{ bf16, f16, f32, f64, i8, i32, i64 },
-  ...{ i1: bool, ui8: u8, ui32: u32 },
-};
-
-function dtypeOf({ element }: TensorType): DType {
-  const found = formats[element];
-  if (found === undefined) throw new Error(`no array has elements of ${element}`);
-  return found;
-}
-
-function countOf({ shape }: TensorType): number {
-  return Math.max(
-    1,
-    shape.reduce((product, extent) => product * extent, 1),
-  );
-}
-
-/** An array of an archive, in the format that the program wants: NumPy has no bf16. */
-function given(file: { readonly [name: string]: HostArray }, name: string, type: TensorType) {
-  const key = Object.keys(file).find((each) => each === name || each.startsWith(`${name}.`));
-  const array = key === undefined ? undefined : file[key];
-  if (array === undefined) throw new Error(`the archive has no ${name}`);
-  const dtype = dtypeOf(type);
-  const numbers = toNumbers(array);
-  return array.dtype === dtype ? array : fromNumbers(dtype, array.shape, [...numbers]);
-}
 
 /** The greatest difference, of the greatest number. */
 function differenceOf(ours: HostArray, theirs: HostArray): number {
@@ -152,7 +109,7 @@ async function compareProgram(device: Device, peer: Peer, name: string): Promise
   const plan = compilePlan(module, "main", [], { matmulPrecision });
   const program = await Program.load(device, plan);
   const file = await readNpz(readFileSync(join(folder, `${name}.npz`)));
-  const arrays = plan.parameters.map((type, i) => given(file, `in${i}`, type));
+  const arrays = plan.parameters.map((type, i) => givenArray(file, `in${i}`, type));
   const inputs: DeviceArray[] = [];
   for (const [i, array] of arrays.entries()) {
     const type = plan.parameters[i];
@@ -166,7 +123,7 @@ async function compareProgram(device: Device, peer: Peer, name: string): Promise
     const output = outputs[i];
     if (output === undefined) continue;
     const ours = await device.download(output);
-    difference = Math.max(difference, differenceOf(ours, given(file, `out${i}`, type)));
+    difference = Math.max(difference, differenceOf(ours, givenArray(file, `out${i}`, type)));
   }
   const timed = await bench(
     device,

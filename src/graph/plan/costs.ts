@@ -19,6 +19,7 @@ import type { Location } from "../../support/location.ts";
 import { requireTarget } from "../../targets/given.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
 import { inputName, outputName } from "../lower/kernel-of.ts";
+import { loweringOf } from "../lower/record.ts";
 import { elementCount, productCount } from "../ops/arithmetic-counts.ts";
 import { elements } from "../ops/elements.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
@@ -32,6 +33,8 @@ import type { Buffer, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
 export interface StepCost {
   /** The kernel's name, or the operation's. */
   readonly kernel: string;
+  /** The shape of its code: `"map"`, whatever is computed of each element, or the name of what else it is, such as `"reduce_rows"`. */
+  readonly kind: string;
   /** What the program calls it, such as `jit(f)/layer3/softmax/reduce_max`. */
   readonly name: string;
   /** The program's line. */
@@ -128,6 +131,7 @@ function costOf(step: LaunchStep | OperationStep, runs: number, target: Target):
   const flops = ops.reduce((sum, each) => sum + productCount(each), 0);
   return {
     kernel: step.kind === "launch" ? step.kernel.kernel.name : step.operation.name,
+    kind: kindOf(step),
     name: step.name,
     location: op?.location ?? unknownLocation,
     launches: works.length,
@@ -142,6 +146,12 @@ function costOf(step: LaunchStep | OperationStep, runs: number, target: Target):
     blocks: works.map(({ blocks }) => blocks),
     unknownLoops: works.reduce((sum, { unknownLoops }) => sum + unknownLoops, 0),
   };
+}
+
+function kindOf(step: LaunchStep | OperationStep): string {
+  if (step.kind === "operation") return step.operation.name;
+  const { op } = step.origin;
+  return op !== undefined && loweringOf(op).form === "map" ? "map" : step.kernel.kernel.name;
 }
 
 /** Functions of elements, each of as many as the launch has. */
