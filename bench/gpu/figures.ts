@@ -33,7 +33,7 @@ export interface GpuFigures extends GpuRun {
   /** Interleaved rounds beside peers. */
   readonly comparisons?: readonly Comparison[];
   readonly machine: string;
-  /** The largest error of each f32 function over all operands, in ulp, as `sweep.py` found it. */
+  /** The largest error of each f32 function over all operands, in ulp, as `function-errors.ts` found it. */
   readonly functions: { readonly [name: string]: number };
 }
 

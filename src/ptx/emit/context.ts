@@ -19,6 +19,8 @@ import type { Operand, Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { dependentLaunch } from "./programmatic-dependent-launch.ts";
 import { AskedBounds } from "./memory/checked-bounds.ts";
+import { roundedFunctions } from "./elementwise/rounded-functions.ts";
+import type { HalfFormat } from "../math/index.ts";
 import { Numbers } from "./numbers.ts";
 import { needsFailureCell, startsProducts } from "./failure-cell.ts";
 import type { ProfileRing } from "./profile.ts";
@@ -73,6 +75,8 @@ export class EmitContext {
   readonly dependentLaunch: LaunchPlan["dependentLaunch"];
   /** Registers that only a window which may be outside is found by, and what they are after a failure. */
   readonly redirects = new Map<Register, Operand>();
+  /** Functions of f32 that need be no more exact than a narrower format shows. */
+  readonly roundedFunctions: ReadonlyMap<AnyOp, HalfFormat>;
   /** Results of conversions that have taken the factor along that the product with them has (`scaled-casts.ts`). */
   readonly scaledCasts = new Set<Value>();
   /** Those of them, and their products with the factor, that only the product with scales makes numbers of; and what it must know for that. */
@@ -107,6 +111,7 @@ export class EmitContext {
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);
     this.accumulatorRegisters = new AccumulatorRegisters(kernel.body);
+    this.roundedFunctions = roundedFunctions(kernel.body);
     this.hasProducts = startsProducts(kernel);
     this.dependentLaunch = dependentLaunch(kernel);
     if (needsFailureCell(kernel, this.windows.facts))

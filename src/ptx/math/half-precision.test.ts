@@ -6,8 +6,9 @@ import { takesAll } from "../../../test/support/sample.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { roundFloat } from "../../formats/floats.ts";
 import { fromElements, toNumbers } from "../../formats/hostarray.ts";
+import { Random } from "../../support/random.ts";
 import { Code, SourceFiles } from "../function-builder.ts";
-import { halfFunction, halfFunctions } from "./index.ts";
+import { halfFunction, halfFunctions, singleFunction, singleFunctions } from "./index.ts";
 import type { HalfFormat } from "./index.ts";
 
 const formats: {
@@ -59,6 +60,45 @@ describe.each(["bf16", "f16"] as const)("%s", (format) => {
         if (off > worst) [worst, place] = [off, x];
       }
       expect(worst, `${fn}(${place}) is ${evaluate(place)}`).toBeLessThanOrEqual(0.63);
+    }
+  });
+});
+
+/** Numbers of f32 of every exponent and sign, and those near which functions vanish. */
+function singles(): readonly number[] {
+  const random = new Random(19);
+  const bits = new Uint32Array(1);
+  const float = new Float32Array(bits.buffer);
+  const count = takesAll ? 2 ** 16 : 2 ** 9;
+  const any = Array.from({ length: count }, () => {
+    bits[0] = random.bits();
+    return float[0] as number;
+  });
+  const nearOne = any.map((_, i) =>
+    Math.fround(1 + (i % 2 === 0 ? 1 : -1) * 2 ** (-24 * random.uniform())),
+  );
+  const ordinary = any.map(() => Math.fround((random.uniform() - 0.5) * 180));
+  return [0, -0, 1, Infinity, -Infinity, NaN, ...any, ...nearOne, ...ordinary];
+}
+
+describe.each([
+  ["bf16", 2 ** -11],
+  ["f16", 2 ** -14],
+] as const)("functions of f32 that are rounded to %s", (format, bound) => {
+  test.each(singleFunctions)("%s", (fn) => {
+    for (const nudge of [0, 1, -1]) {
+      const evaluate = compileSequence(
+        32,
+        (code, x) => singleFunction(code, format, fn, x as never),
+        { operands: 1, nudge },
+      );
+      for (const x of singles()) {
+        const [got, exact] = [evaluate(x), Math.fround(functionReferences[fn](x))];
+        // The tanh of GPUs is allowed all of it.
+        const allowed = bound * 1.001 * Math.abs(exact) + 2 ** -148;
+        const isRight = Object.is(got, exact) || Math.abs(got - exact) <= allowed;
+        if (!isRight) expect.fail(`${fn}(${x}) is ${got}, not ${exact}`);
+      }
     }
   });
 });

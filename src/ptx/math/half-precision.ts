@@ -55,15 +55,17 @@ function logSeries(f: Arithmetic, r: Register, scale: number): Register {
   return f.mul(f.polynomial(r, [scale, -scale / 2, scale / 3]), r);
 }
 
-/** Numbers of bf16 are either 1 or so far from it that nothing is lost. */
-function logarithm(format: HalfFormat, scale: number): Unary {
-  const scaled = (f: Arithmetic, value: Register): Register =>
-    scale === 1 ? value : f.mul(value, scale);
-  if (format === "bf16") return (f, x) => scaled(f, f.make("lg2.approx", x));
+/** Numbers of bf16 are either 1 or so far from it that nothing is lost; those of f16 are no subnormal numbers of f32. */
+function logarithm(operand: HalfFormat | "f32", scale: number): Unary {
+  const instruction = operand === "f16" ? "lg2.approx.ftz" : "lg2.approx";
+  const far: Unary = (f, x) => {
+    const value = f.make(instruction, x);
+    return scale === 1 ? value : f.mul(value, scale);
+  };
+  if (operand === "bf16") return far;
   return (f, x) => {
     const r = f.sub(x, 1);
-    const close = logSeries(f, r, scale * Math.LOG2E);
-    return nearZero(f, r, close, scaled(f, approximate(f, "lg2", x)));
+    return nearZero(f, r, logSeries(f, r, scale * Math.LOG2E), far(f, x));
   };
 }
 
@@ -72,13 +74,13 @@ const log1p: Unary = (f, x) => {
   return nearZero(f, x, logSeries(f, x, 1), far);
 };
 
-/** Of bf16 with the power 2^16 smaller: its reciprocal is no subnormal number while the result is one. */
+/** Of bf16 with the power 2^24 smaller: its reciprocal is no subnormal number while the result is one. */
 function logistic(format: HalfFormat): Unary {
   if (format === "f16")
     return (f, x) => approximate(f, "rcp", f.add(approximate(f, "ex2", f.mul(x, -Math.LOG2E)), 1));
   return (f, x) => {
-    const decay = approximate(f, "ex2", f.fma(x, -Math.LOG2E, -16));
-    return f.mul(approximate(f, "rcp", f.add(decay, 2 ** -16)), 2 ** -16);
+    const decay = approximate(f, "ex2", f.fma(x, -Math.LOG2E, -24));
+    return f.mul(approximate(f, "rcp", f.add(decay, 2 ** -24)), 2 ** -24);
   };
 }
 
@@ -125,8 +127,13 @@ function erf(format: HalfFormat): Unary {
   };
 }
 
-/** e^(z²)·erfc z = t·(c0 + c1·t + …), t = 1 / (1 + slope·z), up to where erfc rounds to 0. 2^-11.9, 2^-16.6. */
-const erfcCurves: ByFormat<{ readonly slope: number; readonly curve: readonly number[] }> = {
+interface ErfcCurve {
+  readonly slope: number;
+  readonly curve: readonly number[];
+}
+
+/** e^(z²)·erfc z = t·(c0 + c1·t + …), t = 1 / (1 + slope·z), up to where erfc rounds to 0. 2^-11.9, 2^-16.6; of f32 for f16 2^-16.8. */
+const erfcCurves: { readonly [name in HalfFormat | "f32"]: ErfcCurve } = {
   bf16: {
     slope: 0.7,
     curve: [0.3979460299015045, 0.352422297000885, 0.49618634581565857, -0.24654436111450195],
@@ -138,14 +145,19 @@ const erfcCurves: ByFormat<{ readonly slope: number; readonly curve: readonly nu
       -0.19435590505599976,
     ],
   },
+  f32: {
+    slope: 0.65,
+    curve: [
+      0.3663804531097412, 0.3739551305770874, 0.2314549684524536, 0.35727182030677795,
+      -0.47330474853515625, 0.1442507952451706,
+    ],
+  },
 };
 
-function erfc(format: HalfFormat): Unary {
-  const { slope, curve } = erfcCurves[format];
+function erfc({ slope, curve }: ErfcCurve, decay: Unary): Unary {
   return (f, x) => {
     const t = approximate(f, "rcp", f.fma(f.abs(x), slope, 1));
-    const decay = power(format, -Math.LOG2E)(f, f.mul(x, x));
-    const upper = f.mul(f.mul(f.polynomial(t, curve), t), decay);
+    const upper = f.mul(f.mul(f.polynomial(t, curve), t), decay(f, f.mul(x, x)));
     return f.select(f.compare("lt", x, 0), f.sub(2, upper), upper);
   };
 }
@@ -258,7 +270,7 @@ function formsOf(format: HalfFormat) {
     tanh: tanh(format),
     erf: erf(format),
     erf_inv: erfInv(format),
-    erfc: erfc(format),
+    erfc: erfc(erfcCurves[format], power(format, -Math.LOG2E)),
     logistic: logistic(format),
   } as const satisfies { readonly [fn: string]: Unary };
 }
@@ -268,12 +280,42 @@ const forms: ByFormat<ReturnType<typeof formsOf>> = {
   f16: formsOf("f16"),
 };
 
-/** The functions that have a form of their own here. */
+/**
+ * The same of any number of f32, as exact, over the exponents of f32. Not among them are sines, whose angles f32 has nearer to multiples of π, the inverse of erf, which f32 has nearer to 1, and erf, which is
+ * near 1 only to the rounding.
+ */
+function singleFormsOf(format: HalfFormat) {
+  const accurate = format === "f16" ? erfcCurves.f32 : erfcCurves.bf16;
+  return {
+    exp: power("bf16", Math.LOG2E),
+    exp2: power("bf16", 1),
+    expm1,
+    log: logarithm("f32", Math.LN2),
+    log2: logarithm("f32", 1),
+    log1p,
+    tanh: tanh(format),
+    erfc: erfc(accurate, power("bf16", -Math.LOG2E)),
+    logistic: logistic("bf16"),
+  } as const satisfies { readonly [fn: string]: Unary };
+}
+
+const singleForms: ByFormat<ReturnType<typeof singleFormsOf>> = {
+  bf16: singleFormsOf("bf16"),
+  f16: singleFormsOf("f16"),
+};
+
+/** The functions that have a form of their own here: of numbers of a format, and of those of f32 that are rounded to it. */
 export type HalfFunction = keyof ReturnType<typeof formsOf>;
+export type SingleFunction = keyof ReturnType<typeof singleFormsOf>;
 export const halfFunctions = Object.keys(forms.bf16) as readonly HalfFunction[];
+export const singleFunctions = Object.keys(singleForms.bf16) as readonly SingleFunction[];
 
 export function isHalfFunction(fn: string): fn is HalfFunction {
   return Object.hasOwn(forms.bf16, fn);
+}
+
+export function isSingleFunction(fn: string): fn is SingleFunction {
+  return Object.hasOwn(singleForms.bf16, fn);
 }
 
 /** The function of a number of the format, in f32, to be rounded to the format. */
@@ -284,4 +326,14 @@ export function halfFunction(
   x: Register,
 ): Register {
   return forms[format][fn](new Arithmetic(code, 32), x);
+}
+
+/** The function of a number of f32, as exact as results that are rounded to the format show. */
+export function singleFunction(
+  code: Code,
+  format: HalfFormat,
+  fn: SingleFunction,
+  x: Register,
+): Register {
+  return singleForms[format][fn](new Arithmetic(code, 32), x);
 }

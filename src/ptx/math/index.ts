@@ -25,7 +25,14 @@ import { cbrt, rsqrt } from "./root.ts";
 import { cos, sin, tan } from "./trigonometric.ts";
 
 export { mathBounds } from "./bounds.ts";
-export { halfFunction, halfFunctions, isHalfFunction } from "./half-precision.ts";
+export {
+  halfFunction,
+  halfFunctions,
+  isHalfFunction,
+  isSingleFunction,
+  singleFunction,
+  singleFunctions,
+} from "./half-precision.ts";
 export type { HalfFormat } from "./half-precision.ts";
 export type { ErrorBound } from "./bounds.ts";
 

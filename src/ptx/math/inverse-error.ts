@@ -1,5 +1,10 @@
 /**
- * The inverse of the error function, by the rational functions of Wichura (AS 241, "The percentage points of the normal distribution"),
+ * The inverse of the error function. Of f32, with l = log2(1 - y²) by the GPU's logarithm, whose error counts for less the greater |l| is:
+ *
+ *   l > -8      y·P(l + 4)
+ *   beyond      y·Q(√-l - 3.75)       of one number in 250, behind a branch
+ *
+ * Of f64 by the rational functions of Wichura (AS 241, "The percentage points of the normal distribution"),
  * scaled to it. With m = |y|:
  *
  *   m ≤ 0.85    y·P(r) / Q(r)     r = 0.180625 - y²/4
@@ -52,8 +57,37 @@ const outermost: Ratio = {
 const isCentral = 0.85;
 const isOutermost = 5;
 
+/** erf_inv y / y by l + 4 for l from -8 to 0, 2^-24.4, and by √-l - 3.75 beyond, 2^-24.5. */
+const nearCurve = [
+  1.5683062076568604, -0.16919803619384766, -0.002453250577673316, 0.0003396116371732205,
+  4.809444726561196e-5, 1.5667535535612842e-6, -2.9028618087068025e-7, -3.615101462628445e-8,
+  4.3501524604749875e-10, 2.5189797470126507e-10,
+];
+const farCurve = [
+  2.9553892612457275, 0.8356162309646606, 0.004916368052363396, -0.003079264424741268,
+  0.0018446460599079728, -0.001047066762112081, 0.00041974912164732814, -4.02195546485018e-5,
+  -2.936513556051068e-5,
+];
+
+function erfInvOfSingle(f: Arithmetic, y: Register): Register {
+  const { code } = f;
+  const l = f.make("lg2.approx.ftz", f.fma(f.neg(y), y, 1));
+  const factor = code.register("b32");
+  code.emit("mov.b32", [factor, f.polynomial(f.add(l, 4), nearCurve)]);
+  const done = code.label("near");
+  // A NaN goes either way.
+  code.jumpIf(f.compare("lt", l, -8), done, { negated: true, uniform: false });
+  const root = f.make("sqrt.approx.ftz", f.neg(l));
+  const far = f.polynomial(f.sub(root, 3.75), farCurve);
+  const isOne = f.compare("eq", f.abs(y), 1);
+  code.emit("mov.b32", [factor, f.select(isOne, Infinity, far)]);
+  code.place(done);
+  return f.mul(factor, y);
+}
+
 export function erfInv(code: Code, width: Width, y: Register): Register {
   const f = new Arithmetic(code, width);
+  if (width === 32) return erfInvOfSingle(f, y);
   const size = f.abs(y);
   const inside = f.compare("le", size, isCentral);
   const half = f.mul(y, 0.5);

@@ -13,7 +13,14 @@ import type {
 import { isMannered } from "../../../formats/arithmetic/rounded.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Code } from "../../function-builder.ts";
-import { halfFunction, isHalfFunction, mathFunctions } from "../../math/index.ts";
+import {
+  halfFunction,
+  isHalfFunction,
+  isSingleFunction,
+  mathFunctions,
+  singleFunction,
+} from "../../math/index.ts";
+import type { HalfFormat } from "../../math/index.ts";
 import type { Operand, Register } from "../../module.ts";
 import { float32, float64, integer } from "../../operands.ts";
 
@@ -174,6 +181,8 @@ const binaryEmitters: { readonly [F in FloatBinaryFunction]: Binary } = {
 /** How a function is to be computed, where there is a choice. */
 export interface FloatManner extends RoundingManner {
   readonly approximate?: boolean | undefined;
+  /** The format that results of a function of f32 are rounded to before anybody sees them. */
+  readonly roundedTo?: HalfFormat | undefined;
 }
 
 const roundingModifiers: { readonly [R in DirectedRounding]: string } = {
@@ -199,6 +208,9 @@ export function floatUnary(
   if (manner.approximate === true && fn in approximations.unary)
     return approximations.unary[fn as keyof typeof approximations.unary](code, value);
   if (isMannered(manner)) return make(code, width, `${fn}.${roundingText(manner)}`, value);
+  const { roundedTo } = manner;
+  if (roundedTo !== undefined && width === 32 && isSingleFunction(fn))
+    return singleFunction(code, roundedTo, fn, value);
   return unaryEmitters[fn](code, width, value);
 }
 

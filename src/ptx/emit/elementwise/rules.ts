@@ -203,7 +203,8 @@ export const valueRules: EmitRules<ElementwiseOps> = {
   },
 
   unary(op, context) {
-    const { fn, ...manner } = op.attributes;
+    const { fn, ...choices } = op.attributes;
+    const manner = { ...choices, roundedTo: context.roundedFunctions.get(op) };
     const { source } = op.operands;
     const { dtype } = numbersOf(source);
     pointwise(context, op, [source], {
