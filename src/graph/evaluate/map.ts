@@ -72,15 +72,18 @@ function* mapNumbers(
     for (const [i, operand] of operands.entries())
       if (spread[i] === false)
         readNumbers(operand, start, (buffers[i] as Float64Array).subarray(0, length));
-    const [first = results, second, third] = buffers;
+    const [first = results, second, third, ...others] = buffers;
     if (second === undefined)
       for (let i = 0; i < length; i++) results[i] = compute(first[i] as number);
     else if (third === undefined)
       for (let i = 0; i < length; i++)
         results[i] = compute(first[i] as number, second[i] as number);
-    else
+    else if (others.length === 0)
       for (let i = 0; i < length; i++)
         results[i] = compute(first[i] as number, second[i] as number, third[i] as number);
+    else
+      for (let i = 0; i < length; i++)
+        results[i] = compute(...buffers.map((buffer) => buffer[i] as number));
     writeNumbers(result, start, results.subarray(0, length));
     if (start + length < count) yield pause;
   }
@@ -101,7 +104,8 @@ function* mapScalars(
   operands: readonly Tensor[],
 ): Steps<void> {
   const count = countOf(result);
-  const [first, second, third] = operands.map((operand) => readerFor(operand, count));
+  const readers = operands.map((operand) => readerFor(operand, count));
+  const [first, second, third, ...others] = readers;
   const write = writer(result.element, result.data);
   if (first === undefined) throw new Error("nothing to compute from");
   for (let start = 0; start < count; start += block) {
@@ -110,6 +114,8 @@ function* mapScalars(
     if (second === undefined) for (let i = start; i < end; i++) write(i, compute(first(i)));
     else if (third === undefined)
       for (let i = start; i < end; i++) write(i, compute(first(i), second(i)));
-    else for (let i = start; i < end; i++) write(i, compute(first(i), second(i), third(i)));
+    else if (others.length === 0)
+      for (let i = start; i < end; i++) write(i, compute(first(i), second(i), third(i)));
+    else for (let i = start; i < end; i++) write(i, compute(...readers.map((read) => read(i))));
   }
 }

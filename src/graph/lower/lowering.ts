@@ -66,6 +66,15 @@ export interface UpdateInPlace {
   };
 }
 
+/** The ops that an op becomes. */
+export type Expansion<K extends GraphOpKind> = (
+  op: GraphOp<K>,
+  builder: GraphBuilder,
+  module: GraphModule,
+  /** How ops are computed in kernels, for kernels that run regions. */
+  rule: AnyPointRule,
+) => readonly GraphValue[];
+
 export type Lowering<K extends GraphOpKind> =
   | {
       readonly form: "map";
@@ -101,13 +110,8 @@ export type Lowering<K extends GraphOpKind> =
     }
   | {
       readonly form: "expand";
-      readonly to: (
-        op: GraphOp<K>,
-        builder: GraphBuilder,
-        module: GraphModule,
-        /** How ops are computed in kernels, for kernels that run regions. */
-        rule: AnyPointRule,
-      ) => readonly GraphValue[];
+      /** A function with a name, which is that of the rule: each needs a case in `test/graph/rewrites`. */
+      readonly to: Expansion<K>;
     }
   | {
       readonly form: "alias";

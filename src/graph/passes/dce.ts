@@ -7,8 +7,8 @@ import { mapBodies, mapRegions, withOps } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
 import { regionsOf } from "../ops/traverse.ts";
 
-/** The region without dead ops. Uses are known before definitions when ops are visited from the last. */
-function removeDead(region: GraphRegion): GraphRegion {
+/** A region without dead ops. Uses are known before definitions when ops are visited from the last. */
+export function removeDead(region: GraphRegion): GraphRegion {
   const used = new Set<GraphValue>(region.results);
   const kept: AnyGraphOp[] = [];
   for (const op of [...region.ops].reverse()) {

@@ -12,6 +12,7 @@ import { replaceOperands } from "../ops/rebuild.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { mergeEqualOps } from "./cse.ts";
+import { removeDead } from "./dce.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
 
@@ -141,7 +142,8 @@ function rebuilt(
     attributes: op.attributes,
     regions: {
       cond: graphRegion(kept(cond.parameters), cond.ops, cond.results),
-      body: graphRegion(kept(body.parameters), body.ops, kept(body.results)),
+      // What computed a carry that is gone may have read it.
+      body: removeDead(graphRegion(kept(body.parameters), body.ops, kept(body.results))),
     },
     results: kept(op.results),
     location: op.location,

@@ -13,6 +13,16 @@ export interface InexactRule {
 const functions = "a function is computed by others, to the bounds of its own tests";
 const orders = "numbers are compared by their bits, which exact arithmetic does not have";
 
+/** Functions of complex numbers, which are functions of their parts. */
+const complexFunctions = [
+  ...["abs", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "fft", "log"],
+  ...["log_plus_one", "logistic", "power", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh", "atan2"],
+].map((name) => `stablehlo.${name}`);
+
+const otherComplexFunctions = [
+  ...["acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "tan"],
+].map((name) => `chlo.${name}`);
+
 export const inexactRules: readonly InexactRule[] = [
   {
     pass: "fold",
@@ -27,6 +37,11 @@ export const inexactRules: readonly InexactRule[] = [
     "expandGradient",
   ].map((rule) => ({ pass: "expand", rule, reason: functions })),
   ...["expandSort", "byWords"].map((rule) => ({ pass: "expand", rule, reason: orders })),
+  ...[...complexFunctions, ...otherComplexFunctions].map((rule) => ({
+    pass: "split complex",
+    rule,
+    reason: functions,
+  })),
 ];
 
 const known = new Set(inexactRules.map(({ pass, rule }) => `${pass} ${rule}`));

@@ -23,6 +23,7 @@ import {
 import type { GraphModule, GraphValue, TensorType } from "../ops/index.ts";
 import type { GraphPass } from "../passes/pass.ts";
 import { structureText } from "../passes/structure.ts";
+import { verifyGraph } from "./index.ts";
 import { isInexact } from "./inexact-rules.ts";
 
 export interface RewriteOptions {
@@ -149,6 +150,20 @@ export function checkRewrite(
   return differenceOf(resultsOf(before, name, inputs), resultsOf(after, name, inputs));
 }
 
+/** The results of what a pass has made, or what is wrong with it. */
+function verifiedResults(
+  module: GraphModule,
+  name: string,
+  inputs: readonly Tensor[],
+): readonly Tensor[] | string {
+  try {
+    verifyGraph(module);
+    return resultsOf(module, name, inputs);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
 /** What the functions of a module compute, as text. */
 function structureOf({ functions }: GraphModule): string {
   return Array.from(
@@ -175,7 +190,8 @@ export function checkPasses(
     });
     const next = structureOf(after);
     if (next === structure) continue;
-    const found = resultsOf(after, name, inputs);
+    const found = verifiedResults(after, name, inputs);
+    if (typeof found === "string") return { pass: pass.name, difference: found };
     const difference = inexact ? undefined : differenceOf(wanted, found);
     if (difference !== undefined) return { pass: pass.name, difference };
     before = after;

@@ -15,10 +15,10 @@ export interface KnownProgram {
   readonly results: readonly Value[];
 }
 
-/** A program of a few ops, drawn from a seed; undefined where none of them fitted. */
-export function knownProgram(seed: number): KnownProgram | undefined {
+/** A program of up to `mostSteps` ops, drawn from a seed; undefined where none of them fitted. */
+export function knownProgram(seed: number, mostSteps = 6): KnownProgram | undefined {
   const builder = new Builder(new Random(seed));
-  const steps = builder.between(1, 6);
+  const steps = builder.between(1, mostSteps);
   for (let step = 0; step < steps; step++) builder.pick(draws)(builder);
   const { values, parameters } = builder;
   if (values.length === 0) return undefined;

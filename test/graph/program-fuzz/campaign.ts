@@ -100,10 +100,13 @@ function wrongPass(text: string, inputs: readonly Tensor[], seed: number): strin
 }
 
 /** Judges what passes make of the programs of seeds, by exact arithmetic. */
-export async function tryRewrites(seeds: Iterable<number>): Promise<ProgramTally> {
+export async function tryRewrites(
+  seeds: Iterable<number>,
+  mostSteps?: number,
+): Promise<ProgramTally> {
   const tally = emptyProgramTally();
   for (const seed of seeds) {
-    const program = knownProgram(seed);
+    const program = knownProgram(seed, mostSteps);
     if (program === undefined) continue;
     const { text, inputs } = program;
     tally.programs += 1;

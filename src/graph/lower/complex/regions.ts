@@ -59,6 +59,21 @@ export function flat(op: AnyGraphOp, split: Splitter): readonly Split[] {
   return flattened(op, split, (region) => split.region(region));
 }
 
+/** Maps have one result: one for each part of it. */
+export function mapped(op: GraphOp<"stablehlo.map">, split: Splitter): readonly Split[] {
+  const inputs = op.operands.inputs.flatMap((value) => split.flat(value));
+  const results = flatTypes(op.results);
+  for (const [i, result] of results.entries()) {
+    const whole = split.region(op.regions.computation);
+    const part = whole.results[i];
+    if (part === undefined) throw new Error("the region gives each part");
+    const computation = graphRegion(whole.parameters, whole.ops, [part]);
+    const parts = { ...op, operands: { inputs }, regions: { computation }, results: [result] };
+    split.builder.append(graphOp("stablehlo.map", parts));
+  }
+  return split.gather(results, op.results);
+}
+
 /** The op on the real parts, and again on the others. */
 export function each(
   op: AnyGraphOp,

@@ -39,7 +39,7 @@ import {
   separated,
 } from "./parts.ts";
 import { product } from "./products.ts";
-import { combined, each, flat, sorted } from "./regions.ts";
+import { combined, each, flat, mapped, sorted } from "./regions.ts";
 import type { Split, Splitter } from "./split.ts";
 
 type Rule<K extends GraphOpKind> = (op: GraphOp<K>, split: Splitter) => readonly Split[];
@@ -217,13 +217,7 @@ const perPart = ofKinds(
 );
 
 const allTogether = ofKinds(
-  [
-    "stablehlo.map",
-    "stablehlo.while",
-    "stablehlo.case",
-    "stablehlo.if",
-    "stablehlo.optimization_barrier",
-  ],
+  ["stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.optimization_barrier"],
   flat,
 );
 
@@ -355,6 +349,7 @@ const rules: GraphRules<[Splitter], readonly Split[]> = {
     const { operand } = op.operands;
     return split.builder.add(op.kind, { operand: split.part(operand, "re") }, op.attributes);
   },
+  "stablehlo.map": mapped,
   "stablehlo.imag": ({ operands }, split) => [split.parts(operands.operand).im],
   "stablehlo.iota": counted,
   "stablehlo.real": ({ operands }, split) => [split.parts(operands.operand).re],
@@ -364,6 +359,11 @@ const rules: GraphRules<[Splitter], readonly Split[]> = {
     return [{ re, im: negate(split.builder, im) }];
   },
 };
+
+/** The kinds of ops that may have complex values. */
+export const complexKinds: readonly string[] = Object.keys(rules).filter(
+  (kind) => !Object.hasOwn(neverComplex, kind),
+);
 
 /** The results of an op that has complex values, as pairs. */
 export function complexResults(op: AnyGraphOp, split: Splitter): readonly Split[] {

@@ -8,7 +8,7 @@ import type { CallMeaning } from "../../transform/expand/calls.ts";
 import { expandZeros } from "../expand/library.ts";
 import { kernelLibraryCall } from "../library.ts";
 import { map, refuse } from "../lowering.ts";
-import type { Lowering } from "../lowering.ts";
+import type { Expansion, Lowering } from "../lowering.ts";
 import { cannotRun } from "../storage.ts";
 import { threefryTiles } from "./random.ts";
 
@@ -46,14 +46,12 @@ const calls: { readonly [target: string]: CallLowering } = {
 
 /** A call that means other ops. */
 function meant(meaning: CallMeaning): CallLowering {
-  return {
-    form: "expand",
-    to: (op, builder, module) => {
-      const results = meaning(op, builder, module);
-      if (results === undefined) throw cannotRun(op, "its settings are not known");
-      return results;
-    },
+  const expandCall: Expansion<"stablehlo.custom_call"> = (op, builder, module) => {
+    const results = meaning(op, builder, module);
+    if (results === undefined) throw cannotRun(op, "its settings are not known");
+    return results;
   };
+  return { form: "expand", to: expandCall };
 }
 
 /** A kernel of the user's own is launched as it is; nothing else shares it. */

@@ -117,17 +117,17 @@ function largest(
   });
 }
 
+function bySort({ operands, results }: TopK, builder: GraphBuilder): readonly GraphValue[] {
+  return largest(builder, operands.operand, results);
+}
+
 export const topKLowering: Lowering<"chlo.top_k"> = {
   form: "choose",
   by: (op) => {
     const { element } = tensorTypeOf(op.operands.operand);
     if (hasOtherCodes(element))
       return refuse(`it works on codes, which ${element} has others; convert it to bf16`);
-    if (!isWorthwhile(op))
-      return {
-        form: "expand",
-        to: ({ operands, results }, builder) => largest(builder, operands.operand, results),
-      };
+    if (!isWorthwhile(op)) return { form: "expand", to: bySort };
     return isOfWords(op) ? { form: "library", call: libraryTopK } : { form: "expand", to: byWords };
   },
 };

@@ -1,0 +1,649 @@
+/**
+ * A program for every rule of every pass, in which the rule applies, by pass and rule. `rewrites.test.ts` names the rules that have none.
+ */
+
+/** Programs by the names of rules; a pass that has no names is one rule of its own. */
+interface Cases {
+  readonly [pass: string]: { readonly [rule: string]: string };
+}
+
+export function program(parameters: string, result: string, ...lines: readonly string[]): string {
+  return [
+    `func.func @main(${parameters}) -> (${result}) {`,
+    ...lines.map((line) => `  ${line}`),
+    "}",
+  ].join("\n");
+}
+
+/** A program of one parameter and of lines, the last of which makes %r. */
+function of(type: string, result: string, ...lines: readonly string[]): string {
+  return program(`%x: ${type}`, result, ...lines, `return %r : ${result}`);
+}
+
+const five = "tensor<5xf32>";
+const wholes = "tensor<5xi32>";
+const bools = "tensor<5xi1>";
+const matrix = "tensor<3x4xf32>";
+const splat = (value: string, type: string): string =>
+  `%c = stablehlo.constant dense<${value}> : ${type}`;
+const binary = (kind: string, type: string, value: string): string =>
+  of(type, type, splat(value, type), `%r = stablehlo.${kind} %x, %c : ${type}`);
+const ofItself = (kind: string, type: string): string =>
+  of(type, type, `%r = stablehlo.${kind} %x, %x : ${type}`);
+const twice = (kind: string, type: string): string =>
+  of(type, type, `%0 = stablehlo.${kind} %x : ${type}`, `%r = stablehlo.${kind} %0 : ${type}`);
+/** What moves elements of a constant whose elements are equal; the parameter goes along. */
+const ofSplat = (result: string, line: string): string =>
+  program(
+    `%x: ${five}`,
+    `${five}, ${result}`,
+    splat("3.0", matrix),
+    `%r = ${line}`,
+    `return %x, %r : ${five}, ${result}`,
+  );
+
+/** A region of one op of two scalars. */
+const region = (kind: string, element = "f32"): string =>
+  `({ ^bb0(%a: tensor<${element}>, %b: tensor<${element}>): %s = stablehlo.${kind} %a, %b : tensor<${element}> stablehlo.return %s : tensor<${element}> })`;
+const lessThan = (element: string): string =>
+  `({ ^bb0(%a: tensor<${element}>, %b: tensor<${element}>): %s = stablehlo.compare LT, %a, %b : (tensor<${element}>, tensor<${element}>) -> tensor<i1> stablehlo.return %s : tensor<i1> })`;
+
+const simplify: { readonly [rule: string]: string } = {
+  "stablehlo.add of zero": binary("add", five, "-0.0"),
+  "stablehlo.subtract of zero": binary("subtract", five, "0.0"),
+  "stablehlo.multiply by one": binary("multiply", five, "1.0"),
+  "stablehlo.multiply by zero": binary("multiply", wholes, "0"),
+  "stablehlo.divide by one": binary("divide", five, "1.0"),
+  "stablehlo.maximum of itself": ofItself("maximum", five),
+  "stablehlo.minimum of itself": ofItself("minimum", five),
+  "stablehlo.and of itself": ofItself("and", wholes),
+  "stablehlo.and of true": binary("and", bools, "true"),
+  "stablehlo.or of itself": ofItself("or", wholes),
+  "stablehlo.or of zero": binary("or", wholes, "0"),
+  "stablehlo.xor of zero": binary("xor", wholes, "0"),
+  "stablehlo.negate of itself": twice("negate", five),
+  "stablehlo.not of itself": twice("not", wholes),
+  "stablehlo.select of equal operands": program(
+    `%x: ${five}, %p: ${bools}`,
+    five,
+    `%r = stablehlo.select %p, %x, %x : ${bools}, ${five}`,
+    `return %r : ${five}`,
+  ),
+  "stablehlo.select by a constant": program(
+    `%x: ${five}, %y: ${five}`,
+    five,
+    splat("false", bools),
+    `%r = stablehlo.select %c, %x, %y : ${bools}, ${five}`,
+    `return %r : ${five}`,
+  ),
+  "stablehlo.convert to its own type": of(five, five, `%r = stablehlo.convert %x : ${five}`),
+  "stablehlo.reshape to its own type": of(
+    matrix,
+    matrix,
+    `%r = stablehlo.reshape %x : (${matrix}) -> ${matrix}`,
+  ),
+  "stablehlo.reshape of equal elements": ofSplat(
+    "tensor<12xf32>",
+    `stablehlo.reshape %c : (${matrix}) -> tensor<12xf32>`,
+  ),
+  "stablehlo.reshape of a reshape": of(
+    matrix,
+    "tensor<2x6xf32>",
+    `%0 = stablehlo.reshape %x : (${matrix}) -> tensor<12xf32>`,
+    "%r = stablehlo.reshape %0 : (tensor<12xf32>) -> tensor<2x6xf32>",
+  ),
+  "stablehlo.transpose to its own order": of(
+    matrix,
+    matrix,
+    `%r = stablehlo.transpose %x, dims = [0, 1] : (${matrix}) -> ${matrix}`,
+  ),
+  "stablehlo.transpose of a transpose": of(
+    "tensor<2x3x4xf32>",
+    "tensor<4x2x3xf32>",
+    "%0 = stablehlo.transpose %x, dims = [1, 0, 2] : (tensor<2x3x4xf32>) -> tensor<3x2x4xf32>",
+    "%r = stablehlo.transpose %0, dims = [2, 1, 0] : (tensor<3x2x4xf32>) -> tensor<4x2x3xf32>",
+  ),
+  "stablehlo.transpose of equal elements": ofSplat(
+    "tensor<4x3xf32>",
+    `stablehlo.transpose %c, dims = [1, 0] : (${matrix}) -> tensor<4x3xf32>`,
+  ),
+  "stablehlo.broadcast_in_dim to its own type": of(
+    matrix,
+    matrix,
+    `%r = stablehlo.broadcast_in_dim %x, dims = [0, 1] : (${matrix}) -> ${matrix}`,
+  ),
+  "stablehlo.broadcast_in_dim of equal elements": ofSplat(
+    "tensor<2x3x4xf32>",
+    `stablehlo.broadcast_in_dim %c, dims = [1, 2] : (${matrix}) -> tensor<2x3x4xf32>`,
+  ),
+  "stablehlo.broadcast_in_dim of a broadcast": of(
+    "tensor<3xf32>",
+    "tensor<4x3x3x2xf32>",
+    "%0 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<3xf32>) -> tensor<3x3xf32>",
+    "%r = stablehlo.broadcast_in_dim %0, dims = [1, 2] : (tensor<3x3xf32>) -> tensor<4x3x3x2xf32>",
+  ),
+  "stablehlo.broadcast_in_dim of a reshape": of(
+    "tensor<3xf32>",
+    "tensor<3x3xf32>",
+    "%0 = stablehlo.reshape %x : (tensor<3xf32>) -> tensor<1x3xf32>",
+    "%r = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<1x3xf32>) -> tensor<3x3xf32>",
+  ),
+  "stablehlo.reverse of no axis": of(
+    matrix,
+    matrix,
+    `%r = "stablehlo.reverse"(%x) <{dimensions = array<i64>}> : (${matrix}) -> ${matrix}`,
+  ),
+  "stablehlo.reverse of a reverse": of(
+    matrix,
+    matrix,
+    `%0 = stablehlo.reverse %x, dims = [1] : ${matrix}`,
+    `%r = stablehlo.reverse %0, dims = [1] : ${matrix}`,
+  ),
+  "stablehlo.reverse of equal elements": ofSplat(
+    matrix,
+    `stablehlo.reverse %c, dims = [1] : ${matrix}`,
+  ),
+  "stablehlo.slice to its own type": of(
+    matrix,
+    matrix,
+    `%r = stablehlo.slice %x [0:3, 0:4] : (${matrix}) -> ${matrix}`,
+  ),
+  "stablehlo.slice of equal elements": ofSplat(
+    "tensor<2x2xf32>",
+    `stablehlo.slice %c [1:3, 0:4:2] : (${matrix}) -> tensor<2x2xf32>`,
+  ),
+  "stablehlo.pad of nothing": of(
+    matrix,
+    matrix,
+    splat("7.0", "tensor<f32>"),
+    `%r = stablehlo.pad %x, %c, low = [0, 0], high = [0, 0], interior = [0, 0] : (${matrix}, tensor<f32>) -> ${matrix}`,
+  ),
+  "stablehlo.concatenate of one operand": of(
+    matrix,
+    matrix,
+    `%r = stablehlo.concatenate %x, dim = 1 : (${matrix}) -> ${matrix}`,
+  ),
+  "stablehlo.dynamic_slice to its own type": program(
+    `%x: ${five}, %i: tensor<i32>`,
+    five,
+    `%r = stablehlo.dynamic_slice %x, %i, sizes = [5] : (${five}, tensor<i32>) -> ${five}`,
+    `return %r : ${five}`,
+  ),
+  "stablehlo.get_tuple_element of a tuple": program(
+    `%x: ${five}, %y: ${matrix}`,
+    matrix,
+    `%0 = stablehlo.tuple %x, %y : tuple<${five}, ${matrix}>`,
+    `%r = stablehlo.get_tuple_element %0[1] : (tuple<${five}, ${matrix}>) -> ${matrix}`,
+    `return %r : ${matrix}`,
+  ),
+};
+
+const loop = (trips: number): string =>
+  program(
+    `%x: ${five}, %y: ${five}`,
+    five,
+    "%z = stablehlo.constant dense<0> : tensor<i32>",
+    `%n = stablehlo.constant dense<${trips}> : tensor<i32>`,
+    `%0:2 = stablehlo.while(%i = %z, %a = %x) : tensor<i32>, ${five}`,
+    "cond { %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %c : tensor<i1> }",
+    "do { %one = stablehlo.constant dense<1> : tensor<i32> %j = stablehlo.add %i, %one : tensor<i32>",
+    `%e = stablehlo.exponential %y : ${five} %b = stablehlo.multiply %a, %e : ${five}`,
+    `%f = stablehlo.convert %i : (tensor<i32>) -> tensor<f32> %g = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> ${five}`,
+    `%d = stablehlo.add %b, %g : ${five} stablehlo.return %j, %d : tensor<i32>, ${five} }`,
+    `return %0#1 : ${five}`,
+  );
+
+const convolution = (
+  element: string,
+  operands: readonly [string, string],
+  result: string,
+  numbers: string,
+  window = "",
+): string => {
+  const [left, right] = operands.map((shape) => `tensor<${shape}x${element}>`);
+  const out = `tensor<${result}x${element}>`;
+  return program(
+    `%x: ${left}, %w: ${right}`,
+    out,
+    `%r = stablehlo.convolution(%x, %w) dim_numbers = ${numbers}, window = {${window}} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (${left}, ${right}) -> ${out}`,
+    `return %r : ${out}`,
+  );
+};
+
+const norm = "epsilon = 1.0e-2 : f32, feature_index = 1 : i64";
+const features = "tensor<3xf32>";
+const batch = "tensor<4x3xf32>";
+const wide =
+  "({ ^bb0(%a: tensor<f32>, %b: tensor<f32>): %s = stablehlo.add %a, %b : tensor<f32> stablehlo.return %s : tensor<f32> })";
+const rows =
+  "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>";
+
+const expand: { readonly [rule: string]: string } = {
+  "tilewright.name": of(
+    five,
+    five,
+    `%r = "tilewright.name"(%x) <{name = "kept"}> : (${five}) -> ${five}`,
+  ),
+  "tilewright.stop_gradient": of(
+    five,
+    five,
+    `%r = "tilewright.stop_gradient"(%x) : (${five}) -> ${five}`,
+  ),
+  bodyOf: of(
+    five,
+    five,
+    `%r = "tilewright.checkpoint"(%x) <{policy = "nothing"}> ({ ^bb0(%a: ${five}): %s = stablehlo.sine %a : ${five} %p = stablehlo.multiply %s, %a : ${five} stablehlo.return %p : ${five} }) : (${five}) -> ${five}`,
+  ),
+  promoteReduction: program(
+    "%x: tensor<3x9xbf16>, %z: tensor<bf16>",
+    "tensor<3xf32>",
+    `%r = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 1>}> ${wide} : (tensor<3x9xbf16>, tensor<bf16>) -> tensor<3xf32>`,
+    "return %r : tensor<3xf32>",
+  ),
+  promoteScatter: program(
+    "%x: tensor<4x5xbf16>, %i: tensor<6x1xi32>, %u: tensor<6x5xbf16>",
+    "tensor<4x5xf32>",
+    `%r = "stablehlo.scatter"(%x, %i, %u) <{${rows}}> ${wide} : (tensor<4x5xbf16>, tensor<6x1xi32>, tensor<6x5xbf16>) -> tensor<4x5xf32>`,
+    "return %r : tensor<4x5xf32>",
+  ),
+  promoteSelection: program(
+    "%x: tensor<6xbf16>, %s: tensor<3xbf16>, %z: tensor<bf16>",
+    "tensor<6xf32>",
+    `%r = "stablehlo.select_and_scatter"(%x, %s, %z) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({ ^bb0(%a: tensor<bf16>, %b: tensor<bf16>): %p = stablehlo.compare GE, %a, %b : (tensor<bf16>, tensor<bf16>) -> tensor<i1> stablehlo.return %p : tensor<i1> }, ${wide.slice(1, -1)}) : (tensor<6xbf16>, tensor<3xbf16>, tensor<bf16>) -> tensor<6xf32>`,
+    "return %r : tensor<6xf32>",
+  ),
+  expandRuns: program(
+    "%x: tensor<4x5x6xf32>, %z: tensor<f32>",
+    "tensor<5xf32>",
+    `%r = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 0, 2>}> ${region("multiply")} : (tensor<4x5x6xf32>, tensor<f32>) -> tensor<5xf32>`,
+    "return %r : tensor<5xf32>",
+  ),
+  expandCumulative: program(
+    "%x: tensor<2x140xf32>, %z: tensor<f32>",
+    "tensor<2x140xf32>",
+    `%r = "stablehlo.reduce_window"(%x, %z) <{padding = dense<[[0, 0], [139, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 1, 140>}> ${region("add")} : (tensor<2x140xf32>, tensor<f32>) -> tensor<2x140xf32>`,
+    "return %r : tensor<2x140xf32>",
+  ),
+  expandSideBySide: program(
+    "%x: tensor<6x40xf32>",
+    "tensor<3x5xf32>",
+    "%z = stablehlo.constant dense<0.0> : tensor<f32>",
+    `%r = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 2, 8>, window_strides = array<i64: 2, 8>}> ${region("add")} : (tensor<6x40xf32>, tensor<f32>) -> tensor<3x5xf32>`,
+    "return %r : tensor<3x5xf32>",
+  ),
+  expandLargeWindows: program(
+    "%x: tensor<3x80xf32>, %z: tensor<f32>",
+    "tensor<3x21xf32>",
+    `%r = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 1, 50>, window_strides = array<i64: 1, 2>, padding = dense<[[0, 0], [7, 4]]> : tensor<2x2xi64>}> ${region("multiply")} : (tensor<3x80xf32>, tensor<f32>) -> tensor<3x21xf32>`,
+    "return %r : tensor<3x21xf32>",
+  ),
+  expandScatter: program(
+    "%x: tensor<7x5xf32>, %i: tensor<300x1xi32>, %u: tensor<300x5xf32>",
+    "tensor<7x5xf32>",
+    `%r = "stablehlo.scatter"(%x, %i, %u) <{${rows}}> ${region("add")} : (tensor<7x5xf32>, tensor<300x1xi32>, tensor<300x5xf32>) -> tensor<7x5xf32>`,
+    "return %r : tensor<7x5xf32>",
+  ),
+  expandEinsum: program(
+    "%x: tensor<2x3x4xf32>, %y: tensor<4x5x2xf32>",
+    "tensor<5x2x3xf32>",
+    '%r = "stablehlo.einsum"(%x, %y) <{einsum_config = "bij,jkb->kbi"}> : (tensor<2x3x4xf32>, tensor<4x5x2xf32>) -> tensor<5x2x3xf32>',
+    "return %r : tensor<5x2x3xf32>",
+  ),
+  expandCholesky: of(
+    "tensor<3x3xf32>",
+    "tensor<3x3xf32>",
+    "%r = stablehlo.cholesky %x, lower = true : tensor<3x3xf32>",
+  ),
+  expandTriangularSolve: program(
+    "%a: tensor<3x3xf32>, %b: tensor<3x2xf32>",
+    "tensor<3x2xf32>",
+    '%r = "stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>',
+    "return %r : tensor<3x2xf32>",
+  ),
+  expandInference: program(
+    `%x: ${batch}, %s: ${features}, %o: ${features}`,
+    batch,
+    `%r = "stablehlo.batch_norm_inference"(%x, %s, %o, %s, %s) <{${norm}}> : (${batch}, ${features}, ${features}, ${features}, ${features}) -> ${batch}`,
+    `return %r : ${batch}`,
+  ),
+  expandTraining: program(
+    `%x: ${batch}, %s: ${features}, %o: ${features}`,
+    batch,
+    `%0:3 = "stablehlo.batch_norm_training"(%x, %s, %o) <{${norm}}> : (${batch}, ${features}, ${features}) -> (${batch}, ${features}, ${features})`,
+    `return %0#0 : ${batch}`,
+  ),
+  expandGradient: program(
+    `%x: ${batch}, %s: ${features}, %m: ${features}, %v: ${features}, %g: ${batch}`,
+    batch,
+    `%0:3 = "stablehlo.batch_norm_grad"(%x, %s, %m, %v, %g) <{${norm}}> : (${batch}, ${features}, ${features}, ${features}, ${batch}) -> (${batch}, ${features}, ${features})`,
+    `return %0#0 : ${batch}`,
+  ),
+  expandComposite: [
+    "module {",
+    `func.func private @scale(%a: ${five}) -> ${five} { %0 = stablehlo.multiply %a, %a : ${five} return %0 : ${five} }`,
+    of(
+      five,
+      five,
+      `%r = stablehlo.composite "my.scale" %x {decomposition = @scale} : (${five}) -> ${five}`,
+    ),
+    "}",
+  ].join("\n"),
+  expandScan: program(
+    `%x: ${five}, %z: tensor<f32>`,
+    `${five}, tensor<f32>`,
+    "%0:2 = chlo.scan(%x) inits(%z) dimension=0 {",
+    "^bb0(%a: tensor<f32>, %b: tensor<f32>):",
+    "%s = stablehlo.multiply %a, %b : tensor<f32> %t = stablehlo.add %s, %a : tensor<f32>",
+    "stablehlo.return %s, %t : tensor<f32>, tensor<f32>",
+    `} : (${five}, tensor<f32>) -> (${five}, tensor<f32>)`,
+    `return %0#0, %0#1 : ${five}, tensor<f32>`,
+  ),
+  expandSort: of(
+    "tensor<140xf32>",
+    "tensor<140xf32>",
+    `%r = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ${lessThan("f32")} : (tensor<140xf32>) -> tensor<140xf32>`,
+  ),
+  byWords: of(
+    "tensor<140xf32>",
+    "tensor<3xf32>",
+    "%0:2 = chlo.top_k(%x, k = 3) : tensor<140xf32> -> (tensor<3xf32>, tensor<3xi32>)",
+    "%r = stablehlo.negate %0#0 : tensor<3xf32>",
+  ),
+  bySort: program(
+    "%x: tensor<2x9xi32>",
+    "tensor<2x3xi32>, tensor<2x3xi32>",
+    "%0:2 = chlo.top_k(%x, k = 3) : tensor<2x9xi32> -> (tensor<2x3xi32>, tensor<2x3xi32>)",
+    "return %0#0, %0#1 : tensor<2x3xi32>, tensor<2x3xi32>",
+  ),
+  expandZeros: program(
+    `%x: ${five}`,
+    `${five}, ${five}`,
+    `%r = stablehlo.custom_call @AllocateBuffer() : () -> ${five}`,
+    `return %x, %r : ${five}, ${five}`,
+  ),
+  expandCall: [
+    "module {",
+    "func.func @smaller(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> { %0 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1> stablehlo.return %0 : tensor<i1> }",
+    program(
+      "%x: tensor<2x4xf32>, %z: tensor<f32>",
+      "tensor<2x2xf32>, tensor<2x2xi32>",
+      "%i = stablehlo.iota dim = 1 : tensor<2x4xi32>",
+      "%c = stablehlo.constant dense<-1> : tensor<i32>",
+      "%0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %z, %c) {called_computations = [@smaller], mhlo.backend_config = {aggregate_to_topk = true, is_fallback = true, reduction_dim = 1 : i64, top_k = 2 : i64}} : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)",
+      "return %0#0, %0#1 : tensor<2x2xf32>, tensor<2x2xi32>",
+    ),
+    "}",
+  ].join("\n"),
+  withOtherWeights: convolution(
+    "bf16",
+    ["1x10x10x32", "3x3x32x64"],
+    "1x8x8x64",
+    "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+  ),
+  withForwardWeights: convolution(
+    "bf16",
+    ["1x8x8x64", "3x3x64x8"],
+    "1x16x16x8",
+    "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+    "pad = [[1, 2], [1, 2]], lhs_dilate = [2, 2]",
+  ),
+  inWeightOrder: convolution(
+    "bf16",
+    ["2x10x10x32", "2x8x8x32"],
+    "3x3x32x32",
+    "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]",
+  ),
+};
+
+const table = (rows: readonly (readonly number[])[]): string =>
+  `dense<[${rows.map((row) => `[${row.join(", ")}]`).join(", ")}]> : tensor<${rows.length}x1xi32>`;
+
+/** Rows of a matrix by constants; one window of several rows where `size` says so. */
+function gather(indices: readonly (readonly number[])[], size = 1): string {
+  const count = indices.length;
+  const [offsets, collapsed, shape] =
+    size === 1 ? ["[1]", "[0]", `${count}x4`] : ["[1, 2]", "[]", `${count}x${size}x4`];
+  const result = `tensor<${shape}xf32>`;
+  return program(
+    "%x: tensor<6x4xf32>",
+    result,
+    `%i = stablehlo.constant ${table(indices)}`,
+    `%r = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = ${offsets}, collapsed_slice_dims = ${collapsed}, start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: ${size}, 4>}> : (tensor<6x4xf32>, tensor<${count}x1xi32>) -> ${result}`,
+    `return %r : ${result}`,
+  );
+}
+
+function scatter(indices: readonly (readonly number[])[], size = 1): string {
+  const count = indices.length;
+  const [axes, inserted, shape] =
+    size === 1 ? ["[1]", "[0]", `${count}x4`] : ["[1, 2]", "[]", `${count}x${size}x4`];
+  const updates = `tensor<${shape}xf32>`;
+  return program(
+    `%x: tensor<6x4xf32>, %u: ${updates}`,
+    "tensor<6x4xf32>",
+    `%i = stablehlo.constant ${table(indices)}`,
+    `%r = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ${axes}, inserted_window_dims = ${inserted}, scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ${region("add")} : (tensor<6x4xf32>, tensor<${count}x1xi32>, ${updates}) -> tensor<6x4xf32>`,
+    "return %r : tensor<6x4xf32>",
+  );
+}
+
+const edges = "tensor<40x4xf32>";
+const gatheredEdges = `%g = "stablehlo.gather"(%x, %t) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<6x4xf32>, tensor<40x1xi32>) -> ${edges}`;
+
+const productOf = (turn: boolean): string =>
+  program(
+    "%x: tensor<2x12x3xf32>, %y: tensor<4x2x12xf32>",
+    turn ? "tensor<2x4x3xf32>" : "tensor<2x3x4xf32>",
+    "%p = stablehlo.dot_general %x, %y, batching_dims = [0] x [1], contracting_dims = [1] x [2] : (tensor<2x12x3xf32>, tensor<4x2x12xf32>) -> tensor<2x3x4xf32>",
+    ...(turn
+      ? [
+          "%r = stablehlo.transpose %p, dims = [0, 2, 1] : (tensor<2x3x4xf32>) -> tensor<2x4x3xf32>",
+          "return %r : tensor<2x4x3xf32>",
+        ]
+      : ["return %p : tensor<2x3x4xf32>"]),
+  );
+
+export const rewriteCases: Cases = {
+  simplify,
+  expand,
+  derivatives: {
+    derivatives: of(
+      five,
+      five,
+      `%0 = "tilewright.stop_gradient"(%x) : (${five}) -> ${five}`,
+      `%r = stablehlo.multiply %0, %x : ${five}`,
+    ),
+  },
+  inline: {
+    inline: [
+      "module {",
+      `func.func private @f(%a: ${five}, %b: ${five}) -> ${five} { %0 = stablehlo.subtract %b, %a : ${five} return %0 : ${five} }`,
+      of(
+        five,
+        five,
+        `%0 = stablehlo.exponential %x : ${five}`,
+        `%r = func.call @f(%x, %0) : (${five}, ${five}) -> ${five}`,
+      ),
+      "}",
+    ].join("\n"),
+  },
+  unroll: { unroll: loop(5) },
+  hoist: { hoist: loop(20) },
+  "loop carries": {
+    "loop carries": program(
+      `%x: ${five}, %y: ${five}`,
+      five,
+      "%z = stablehlo.constant dense<0> : tensor<i32>",
+      "%n = stablehlo.constant dense<20> : tensor<i32>",
+      `%0:3 = stablehlo.while(%i = %z, %a = %x, %w = %y) : tensor<i32>, ${five}, ${five}`,
+      "cond { %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %c : tensor<i1> }",
+      `do { %one = stablehlo.constant dense<1> : tensor<i32> %j = stablehlo.add %i, %one : tensor<i32> %b = stablehlo.multiply %a, %w : ${five} %d = stablehlo.add %b, %w : ${five} stablehlo.return %j, %d, %w : tensor<i32>, ${five}, ${five} }`,
+      `return %0#1 : ${five}`,
+    ),
+  },
+  fold: {
+    "of whole numbers": of(
+      wholes,
+      wholes,
+      "%0 = stablehlo.constant dense<[1, 2, 3, 4, 5]> : tensor<5xi32>",
+      `%1 = stablehlo.multiply %0, %0 : ${wholes}`,
+      `%r = stablehlo.add %1, %x : ${wholes}`,
+    ),
+    "of floats": of(
+      five,
+      five,
+      splat("2.0", five),
+      `%1 = stablehlo.exponential %c : ${five}`,
+      `%r = stablehlo.add %1, %x : ${five}`,
+    ),
+  },
+  cse: {
+    cse: of(
+      five,
+      five,
+      `%0 = stablehlo.exponential %x : ${five}`,
+      `%1 = stablehlo.exponential %x : ${five}`,
+      `%r = stablehlo.multiply %0, %1 : ${five}`,
+    ),
+  },
+  dce: {
+    dce: of(
+      five,
+      five,
+      `%0 = stablehlo.exponential %x : ${five}`,
+      `%r = stablehlo.negate %x : ${five}`,
+    ),
+  },
+  patches: {
+    patches: convolution(
+      "f32",
+      ["2x41x41x3", "3x3x3x64"],
+      "2x20x20x64",
+      "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+      "stride = [2, 2]",
+    ),
+  },
+  "constant-picks": {
+    "select of a constant": program(
+      `%x: ${wholes}`,
+      wholes,
+      "%y = stablehlo.constant dense<[1, 2, 3, 4, 5]> : tensor<5xi32>",
+      "%z = stablehlo.constant dense<[6, 7, 8, 9, 10]> : tensor<5xi32>",
+      `%p = stablehlo.compare LT, %z, %y : (${wholes}, ${wholes}) -> ${bools}`,
+      `%s = stablehlo.select %p, %x, %z : ${bools}, ${wholes}`,
+      `%r = stablehlo.add %s, %x : ${wholes}`,
+      `return %r : ${wholes}`,
+    ),
+    "gather of one constant window": gather([[2]], 2),
+    "gather by a constant table": gather([[5], [3], [1]]),
+    "scatter of one constant window": scatter([[2]], 2),
+    "scatter by a constant table": scatter([[4], [1], [3]]),
+  },
+  "without-holes": {
+    "without-holes": convolution(
+      "f64",
+      ["1x8x8x24", "4x4x24x24"],
+      "1x12x12x24",
+      "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+      "pad = [[0, 0], [0, 0]], lhs_dilate = [2, 2]",
+    ),
+  },
+  "scattered-products": {
+    "product of scattered rows": program(
+      `%m: ${edges}, %b: tensor<4x3xf32>, %t: tensor<40x1xi32>`,
+      "tensor<6x3xf32>",
+      "%z = stablehlo.constant dense<0.0> : tensor<6x3xf32>",
+      `%p = stablehlo.dot_general %m, %b, contracting_dims = [1] x [0] : (${edges}, tensor<4x3xf32>) -> tensor<40x3xf32>`,
+      `%r = "stablehlo.scatter"(%z, %t, %p) <{${rows}}> ${region("add")} : (tensor<6x3xf32>, tensor<40x1xi32>, tensor<40x3xf32>) -> tensor<6x3xf32>`,
+      "return %r : tensor<6x3xf32>",
+    ),
+    "product over gathered rows": program(
+      "%x: tensor<6x4xf32>, %m: tensor<40x3xf32>, %t: tensor<40x1xi32>",
+      "tensor<4x3xf32>",
+      gatheredEdges,
+      `%r = stablehlo.dot_general %g, %m, contracting_dims = [0] x [0] : (${edges}, tensor<40x3xf32>) -> tensor<4x3xf32>`,
+      "return %r : tensor<4x3xf32>",
+    ),
+  },
+  "gathered-products": {
+    "product of gathered rows": program(
+      "%x: tensor<6x4xf32>, %b: tensor<4x3xf32>, %t: tensor<40x1xi32>",
+      "tensor<40x3xf32>",
+      gatheredEdges,
+      `%r = stablehlo.dot_general %g, %b, contracting_dims = [1] x [0] : (${edges}, tensor<4x3xf32>) -> tensor<40x3xf32>`,
+      "return %r : tensor<40x3xf32>",
+    ),
+  },
+  "turn-products": { "turn-products": productOf(true) },
+  "matmul-precision": { "matmul-precision": productOf(false) },
+  "normal-products": { "normal-products": productOf(false) },
+};
+
+const pair = "tensor<4xcomplex<f32>>";
+
+/** Programs of complex numbers that those of `every-op.ts` do not give. */
+export const complexPrograms: readonly { readonly kind: string; readonly text: string }[] = [
+  {
+    kind: "stablehlo.abs",
+    text: of(pair, "tensor<4xf32>", `%r = stablehlo.abs %x : (${pair}) -> tensor<4xf32>`),
+  },
+  {
+    kind: "stablehlo.compare",
+    text: program(
+      `%x: ${pair}, %y: ${pair}`,
+      "tensor<4xi1>",
+      `%r = stablehlo.compare EQ, %x, %y : (${pair}, ${pair}) -> tensor<4xi1>`,
+      "return %r : tensor<4xi1>",
+    ),
+  },
+  {
+    kind: "stablehlo.select",
+    text: program(
+      `%p: tensor<4xi1>, %x: ${pair}, %y: ${pair}`,
+      pair,
+      `%r = stablehlo.select %p, %x, %y : tensor<4xi1>, ${pair}`,
+      `return %r : ${pair}`,
+    ),
+  },
+  {
+    kind: "stablehlo.constant",
+    text: binary("multiply", pair, "[(1.0, 2.0), (3.0, -4.0), (0.0, 5.0), (-6.0, 7.0)]"),
+  },
+  {
+    kind: "stablehlo.iota",
+    text: of(
+      pair,
+      pair,
+      `%0 = stablehlo.iota dim = 0 : ${pair}`,
+      `%r = stablehlo.multiply %0, %x : ${pair}`,
+    ),
+  },
+  {
+    kind: "stablehlo.convert",
+    text: of(
+      "tensor<4xf32>",
+      pair,
+      `%0 = stablehlo.convert %x : (tensor<4xf32>) -> ${pair}`,
+      `%r = stablehlo.multiply %0, %0 : ${pair}`,
+    ),
+  },
+  {
+    kind: "stablehlo.complex",
+    text: program(
+      "%x: tensor<4xf32>, %y: tensor<4xf32>",
+      pair,
+      `%0 = stablehlo.complex %x, %y : ${pair}`,
+      `%r = stablehlo.multiply %0, %0 : ${pair}`,
+      `return %r : ${pair}`,
+    ),
+  },
+  {
+    kind: "stablehlo.sort",
+    text: program(
+      `%k: tensor<4xi32>, %x: ${pair}`,
+      `tensor<4xi32>, ${pair}`,
+      `%0:2 = "stablehlo.sort"(%k, %x) <{dimension = 0 : i64, is_stable = true}> ({ ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<complex<f32>>, %d: tensor<complex<f32>>): %s = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %s : tensor<i1> }) : (tensor<4xi32>, ${pair}) -> (tensor<4xi32>, ${pair})`,
+      `return %0#0, %0#1 : tensor<4xi32>, ${pair}`,
+    ),
+  },
+];
