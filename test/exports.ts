@@ -152,6 +152,7 @@ export const kernelReasons: Reasons = {
   logSoftmax: { benchmark: asMuch("softmax") },
   logSoftmaxBackward: { matrix: onHosts, benchmark: asMuch("softmax") },
   map: { gradient: ownFunction },
+  packWeights: { gradient: fewBits, matrix: onHosts, benchmark: asMuch("copy") },
   pad: { benchmark: asMuch("copy") },
   pagedAttention: { gradient: "a step of generating text, of which nobody takes derivatives" },
   poolBackward: { benchmark: "not measured yet" },
@@ -220,6 +221,11 @@ export const arrayReasons: Reasons = {
     gradient: "straight-through, which src/arrays/scaled.test.ts holds: not that of its steps",
   },
   "nn.quantizeBlocks": { gradient: codes },
+  "nn.scaledDotGeneral": {
+    gradient:
+      "of quantised arrays, which src/arrays/scaled-products.test.ts holds: not that of its steps",
+  },
+  "nn.scaledMatmul": { gradient: codes },
   "nn.withScaleLayout": { gradient: codes },
   "nn.adamw": { gradient: "a step of training, of which nobody takes derivatives" },
   notEqual: { gradient: noFloats },

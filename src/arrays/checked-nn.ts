@@ -20,12 +20,18 @@ import { scaleLayouts } from "../formats/scaled/layout.ts";
 import { scaledFormats } from "../formats/scaled/formats.ts";
 import { scaleRoundings } from "./block-scales.ts";
 import * as scaling from "./scaled.ts";
+import * as products from "./scaled-products.ts";
 import { flatten } from "./tree.ts";
 import * as windows from "./windows.ts";
 
 export type { AttentionOptions } from "./attention.ts";
 export type * from "./nn.ts";
 export type { QuantizeBlocksOptions, ScaledArray } from "./scaled.ts";
+export type {
+  ProductFormat,
+  ScaledDotGeneralOptions,
+  ScaledMatmulOptions,
+} from "./scaled-products.ts";
 export type { ScaleRounding } from "./block-scales.ts";
 export type { ConvOptions, Padding, PerAxis, PoolOptions } from "./windows.ts";
 
@@ -116,6 +122,30 @@ const scaledArray: ArgumentKind = {
     );
   },
 };
+const scaledFactor: ArgumentKind = {
+  expected: "an array, or one in a format with scales",
+  holds: (value, all) => isArray(value) || scaledArray.holds(value, all),
+};
+const isFloatFormat = (value: unknown): boolean =>
+  typeof value === "string" && Object.hasOwn(floatFormats, value);
+const isPairOfAxes = (value: unknown): boolean =>
+  isListOf(isListOf(isWhole(0)))(value) && (value as readonly unknown[]).length === 2;
+const scaledMatmulOptions = options("{ dtype }, the name of a float format", {
+  dtype: isFloatFormat,
+});
+const scaledDotOptions = options(
+  "{ contracting, batch, formats, dtype }: pairs of lists of axes, the name of a format with scales or three of them, and that of a float format",
+  {
+    contracting: isPairOfAxes,
+    batch: isPairOfAxes,
+    formats: (value) =>
+      isScaledFormat(value) ||
+      (Array.isArray(value) &&
+        value.length === 3 &&
+        value.every((each) => each === null || isScaledFormat(each))),
+    dtype: isFloatFormat,
+  },
+);
 const quantizeOptions = options(
   `{ axis, scaleRounding, globalScale, scales, layout, key }: an axis, ${scaleRoundings.join(", ")}, a number or an array of f32, arrays, ${scaleLayouts.join(", ")}`,
   {
@@ -240,4 +270,42 @@ export const fakeQuantize = checked(
   "nn.fakeQuantize",
   [array, scaledFormat, quantizeOptions],
   scaling.fakeQuantize,
+);
+/**
+ * The product of [..., m, k] and [..., n, k], of which either or both are in formats with scales along k, as `jax.nn.scaled_matmul`.
+ *
+ * @example
+ * ```ts
+ * import { nn, random } from "tilewright/arrays";
+ *
+ * const x = random.normal(random.key(0), [4, 64]);
+ * const weights = nn.quantizeBlocks(random.normal(random.key(1), [8, 64]), "nvfp4");
+ * const y = nn.scaledMatmul(nn.quantizeBlocks(x, "nvfp4"), weights); // [4, 8]
+ * ```
+ */
+export const scaledMatmul = checked(
+  "nn.scaledMatmul",
+  [scaledFactor, scaledFactor, scaledMatmulOptions],
+  products.scaledMatmul,
+);
+/**
+ * A product whose operands are quantised along what it sums, as `jax.nn.scaled_dot_general`; on the way back cotangents are, too.
+ *
+ * @example
+ * ```ts
+ * import { grad, mul, nn, random, sum } from "tilewright/arrays";
+ * import type { NDArray } from "tilewright/arrays";
+ *
+ * const x = random.normal(random.key(0), [4, 64]);
+ * const loss = (w: NDArray<"f32">) => {
+ *   const y = nn.scaledDotGeneral(x, w, { contracting: [[1], [0]], formats: ["mxfp8e4m3", "mxfp8e4m3", "mxfp8e5m2"] });
+ *   return sum(mul(y, y));
+ * };
+ * const gradient = grad(loss)(random.normal(random.key(1), [64, 8]));
+ * ```
+ */
+export const scaledDotGeneral = checked(
+  "nn.scaledDotGeneral",
+  [array, array, scaledDotOptions],
+  products.scaledDotGeneral,
 );

@@ -120,8 +120,8 @@ describe.each(["simulator", "emulator"] as const)("blocks with scales on the %s"
       a: tensor(f8e4m3fn, [batch, m, k]),
       b: tensor(f8e5m2, [batch, k, n], { strides: [stride, 1, k] }),
       ...{ out: f32, accumulation: "promoted", blockScales: { a: [1, 128], b: [128, 128] } },
-      inputs: { bias: tensor(f32, [n]) },
-      epilogue: ({ sums, bias }) => sums.add(bias),
+      inputs: { bias: tensor(f32, [n]), globalScale: tensor(f32, [1]) },
+      epilogue: ({ sums, bias, globalScale }) => sums.mul(globalScale).add(bias),
     });
     const bias = Float64Array.from({ length: sizes.n }, (_, j) => j - 60);
     const { out } = await deviceOf(kind).run(
@@ -132,10 +132,11 @@ describe.each(["simulator", "emulator"] as const)("blocks with scales on the %s"
         aScale: fromNumbers(f32, [2, given.rows, given.blocks], given.aScale),
         bScale: fromNumbers(f32, [2, given.columns, given.blocks], given.bScale),
         bias: fromNumbers(f32, [sizes.n], bias),
+        globalScale: fromNumbers(f32, [1], [0.25]),
       } as never,
       { dimensions: sizes },
     );
-    const wanted = given.out.map((sum, index) => sum + (bias[index % sizes.n] ?? NaN));
+    const wanted = given.out.map((sum, index) => sum * 0.25 + (bias[index % sizes.n] ?? NaN));
     expect(Array.from(toNumbers(out))).toEqual(Array.from(wanted));
   });
 

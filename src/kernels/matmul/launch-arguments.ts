@@ -3,7 +3,7 @@ import type { PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { ProductSizes } from "./configuration.ts";
 import { namedArguments } from "./user-array-names.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { scaleShape } from "./weights/quantized.ts";
+import { weightScaleShape } from "./weights/quantized.ts";
 import { storedHalf } from "./weights/sparse-weights.ts";
 
 type Arguments = PlannedLaunch["arguments"];
@@ -35,7 +35,7 @@ export function prologueArguments(
   const given = namedArguments(Object.keys(prologueInputs));
   if (weights?.batch === undefined || batched.b) return given;
   // Weights of a batch of 1 are those of all matrices, and have no axis for it in kernels.
-  const shape = scaleShape(weights, k, n, undefined).map(Number);
+  const shape = weightScaleShape(weights, k, n, undefined).map(Number);
   return Object.fromEntries(
     Object.entries(given).map(([name, argument]) => [name, { ...argument, shape }]),
   );

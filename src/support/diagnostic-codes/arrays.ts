@@ -168,4 +168,11 @@ export const arrayCodes = registerCodes({
     example: 'nn.quantizeBlocks(zeros([4, 64]), "mxfp8e4m3", { scales: zeros([4, 2]) })',
     remedy: "give scales as nn.quantizeBlocks makes them, and keep others in the plain layout",
   },
+  TW9326: {
+    title: "product with scales whose arrays do not fit",
+    cause:
+      "A product with scales sums the last axis of both arrays, along which their blocks extend; what is in front of rows is equal in both.",
+    example: 'nn.scaledMatmul(nn.quantizeBlocks(zeros([4, 64]), "mxfp4"), zeros([8, 32]))',
+    remedy: "give [..., m, k] and [..., n, k], quantised along k",
+  },
 });

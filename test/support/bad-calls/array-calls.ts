@@ -124,6 +124,18 @@ export const arrayCalls: readonly BadCall[] = [
     parameter(() => arrays.nn.quantizeBlocks(arrays.zeros([2, 2]), "mxfp4")),
     parameter(() => "plain"),
   ),
+  call(
+    "nn.scaledMatmul",
+    parameter(() => arrays.nn.quantizeBlocks(arrays.zeros([2, 2]), "mxfp4")),
+    array,
+    options(() => ({ dtype: "bf16" })),
+  ),
+  call(
+    "nn.scaledDotGeneral",
+    array,
+    array,
+    options(() => ({ contracting: [[1], [1]], formats: "mxfp4" })),
+  ),
   call("nn.relu", array),
   call("nn.gelu", array),
   call("nn.silu", array),

@@ -1,6 +1,18 @@
 /** Calls of `tilewright/kernels`: each takes one object, which is given whole and field by field. */
 import * as kernels from "tilewright/kernels";
-import { tensor, bf16, bool, f16, f32, f8e4m3fn, i32, i4, u32 } from "tilewright";
+import {
+  tensor,
+  bf16,
+  bool,
+  f16,
+  f32,
+  f4e2m1fn,
+  f8e4m3fn,
+  f8e8m0fnu,
+  i32,
+  i4,
+  u32,
+} from "tilewright";
 import { fromBody, given } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { inKernel } from "./surroundings.ts";
@@ -401,6 +413,13 @@ export const kernelCalls: readonly BadCall[] = [
   ),
   ...ofFields("quantizeWeights", storedWeights),
   ...ofFields("dequantizeWeights", storedWeights),
+  ...ofFields("packWeights", {
+    b: parameter(() =>
+      kernels.quantized(f4e2m1fn, [256, 64], { groupSize: 32, scale: f8e8m0fnu, as: bf16 }),
+    ),
+    scale: optional(() => f8e8m0fnu),
+    scaleLayout: optional(() => "plain"),
+  }),
   ...ofFields("matmul", {
     a: parameter(() => bf16),
     b: parameter(() => bf16),

@@ -6,6 +6,7 @@
  *                                         bias [n]    f32[1, 128]
  *                                         scale [m]   f32[64, 1]
  *                                         residual    bf16[64, 128]
+ *                                         factor [1]  f32[1, 1]
  */
 import { shapeText } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
@@ -35,7 +36,7 @@ export interface Piece {
   readonly columns: number;
 }
 
-type Shape = "rows" | "columns" | "both" | "batch and both";
+type Shape = "rows" | "columns" | "both" | "batch and both" | "one";
 
 /** Which sizes of the product an input of the epilogue has. */
 export function inputShape(
@@ -49,6 +50,7 @@ export function inputShape(
     ["both", [m, n]],
     ["columns", [n]],
     ["rows", [m]],
+    ["one", [1]],
   ];
   const found = forms.find(
     ([, sizes]) =>
@@ -79,6 +81,7 @@ export function inputSpecs(
     columns: [n],
     both: [m, n],
     "batch and both": [batch, m, n],
+    one: [1],
   };
   return Object.fromEntries(
     Object.entries(problem.inputs).map(([name, spec]) => [
@@ -164,6 +167,7 @@ function inputPiece(ref: Ref, shape: Shape, { batch, top, left, rows, columns }:
   const along = slice(left, columns);
   if (shape === "rows") return ref.at(down).load().reshape([rows, 1]);
   if (shape === "columns") return ref.at(along).load().reshape([1, columns]);
+  if (shape === "one") return ref.load().reshape([1, 1]);
   if (shape === "both") return ref.at(down, along).load();
   return ref.at(batch ?? 0, down, along).load();
 }

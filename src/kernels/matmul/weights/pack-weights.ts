@@ -30,7 +30,7 @@ import { optionText } from "../../../support/options.ts";
 import { requireFields } from "../../support/arguments.ts";
 import { refused } from "../argument-errors.ts";
 import { storedOperand } from "../prologue/given-prologues.ts";
-import { isQuantized, packed, packedUnit, scaleShape, scalesOfUnit } from "./quantized.ts";
+import { isQuantized, packed, packedUnit, weightScaleShape, scalesOfUnit } from "./quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "./quantized.ts";
 
 /** How scales lie that `packWeights` is given. */
@@ -81,7 +81,7 @@ export function packWeights<D extends WeightFormat, S extends DTypeName, G exten
     inputs: given,
     outputs: {
       b: storedOperand(weights).spec,
-      bScale: tensor(weights.scale, scaleShape(weights, k, n, undefined)),
+      bScale: tensor(weights.scale, weightScaleShape(weights, k, n, undefined)),
     },
     plan: (sizes) => {
       const values = new Map(Object.entries(sizes));
@@ -146,7 +146,7 @@ function packKernel(
       },
       outputs: {
         b: storedOperand(own).spec,
-        bScale: tensor(weights.scale, scaleShape(own, k, n, undefined)),
+        bScale: tensor(weights.scale, weightScaleShape(own, k, n, undefined)),
       },
     },
     (argument) => {

@@ -50,7 +50,8 @@ import {
   isQuantized,
   packed,
   packedUnit,
-  scaleShape,
+  scalesOfUnit,
+  weightScaleShape,
   scaleTile,
 } from "./quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "./quantized.ts";
@@ -83,7 +84,16 @@ export function quantizeWeights<
   S extends DTypeName,
   Z extends boolean = false,
 >(spec: QuantizeWeightsSpec<X, D, S, Z>): Operation<Weights<X>, Stored<D, S, Z>, Empty> {
-  const { x, stored, weights } = given("quantizeWeights", spec, captureLocation());
+  const location = captureLocation();
+  const { x, stored, weights } = given("quantizeWeights", spec, location);
+  if (scalesOfUnit(weights) > 1)
+    throw refused(
+      "TW9902",
+      "quantizeWeights makes scales of 128 elements along k and more",
+      "groups of a multiple of 128; others are quantised by nn.quantizeBlocks, and stored by packWeights",
+      `groups of ${weights.group ?? "whole columns"}`,
+      location,
+    );
   return operation({
     name: "quantizeWeights",
     inputs: { x },
@@ -148,7 +158,7 @@ function weightArray(dtype: DType, { shape, batch }: QuantizedSpec): TensorSpec 
 }
 
 function storedArrays(weights: QuantizedSpec): { readonly [name: string]: TensorSpec } {
-  const shape = scaleShape(weights, ...weights.shape, weights.batch);
+  const shape = weightScaleShape(weights, ...weights.shape, weights.batch);
   return {
     b: storedOperand(weights).spec,
     bScale: tensor(weights.scale, shape),

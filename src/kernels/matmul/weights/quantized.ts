@@ -170,18 +170,36 @@ function extentProblem(shape: unknown, group: unknown, block: unknown): Wrong | 
   ];
 }
 
-/** The shape of scales and zero points of weights of [k, n], or of each matrix of a batch. */
+/** What says where scales of parts of k lie. */
+interface ScalePlaces {
+  readonly group: number | undefined;
+  readonly span: number;
+  /** Scales that a column has side by side. */
+  readonly perUnit: number;
+}
+
+/** The shape of scales and zero points of an operand of [k, n], or of each matrix of a batch. */
 export function scaleShape(
-  { group, span }: Pick<QuantizedSpec, "group" | "span">,
+  { group, span, perUnit }: ScalePlaces,
   k: Size,
   n: Size,
   batch: Size | undefined,
 ): readonly Size[] {
   const own = span === 1 ? n : ceilDivSize(n, span);
-  const each = scalesOfUnit({ group });
-  const across = each === 1 ? own : multiplySizes(own, each);
-  const along = group === undefined ? [] : [ceilDivSize(k, Math.max(group, packedUnit))];
+  const across = perUnit === 1 ? own : multiplySizes(own, perUnit);
+  const along = group === undefined ? [] : [ceilDivSize(k, group * perUnit)];
   return [...(batch === undefined ? [] : [batch]), ...along, across];
+}
+
+/** Likewise, of weights. */
+export function weightScaleShape(
+  weights: Pick<QuantizedSpec, "group" | "span">,
+  k: Size,
+  n: Size,
+  batch: Size | undefined,
+): readonly Size[] {
+  const { group, span } = weights;
+  return scaleShape({ group, span, perUnit: scalesOfUnit(weights) }, k, n, batch);
 }
 
 /** Scales that a column has in 128 elements along k; 1 where these share it, with others or not. */
