@@ -134,6 +134,19 @@ test("a scatter of one window writes where it lies, or nowhere", () => {
   expect(kindsOf(added([6], 6, sums))).toEqual([]);
 });
 
+test("a diagonal is padded with holes", () => {
+  const text = `func.func @main(%x: tensor<4x4xf32>, %u: tensor<4xf32>) -> tensor<4x4xf32> {
+    %n = stablehlo.iota dim = 0 : tensor<4x2xi32>
+    %0 = "stablehlo.scatter"(%x, %n, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      ${sums}
+    }) : (tensor<4x4xf32>, tensor<4x2xi32>, tensor<4xf32>) -> tensor<4x4xf32>
+    return %0 : tensor<4x4xf32> }`;
+  expect(kindsOf(text)).toContain("pad");
+  expect(kindsOf(text)).not.toContain("gather");
+  expectSame(text, new Random(5), "diagonal");
+});
+
 test("many updates of one slot stay a scatter", () => {
   expect(kindsOf(added([1, 1, 1, 1, 1], 3, sums))).toContain("scatter");
 });

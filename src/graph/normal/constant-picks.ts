@@ -266,10 +266,11 @@ const gatherByTable: Rewrite = (op, place) => {
   return reshaped(builder, pickRows(builder, asPicks(builder, operand, axes), table), out);
 };
 
-/** How a region combines old and new tensors, element by element; undefined where it is not known to. */
-function elementwiseOf(
-  region: GraphRegion,
-): ((builder: GraphBuilder, old: GraphValue, value: GraphValue) => GraphValue) | undefined {
+/** Old and new tensors combined element by element. */
+type Combination = (builder: GraphBuilder, old: GraphValue, value: GraphValue) => GraphValue;
+
+/** How a region combines tensors; undefined where it is not known to do so element by element. */
+function elementwiseOf(region: GraphRegion): Combination | undefined {
   const { parameters, ops, results } = region;
   if (parameters.length !== 2 || results.length !== 1) return undefined;
   if (results[0] === parameters[1]) return (_, __, value) => value;
@@ -359,6 +360,47 @@ function hitsOf(table: readonly (number | undefined)[], slots: number, keepsLast
   return hits;
 }
 
+/** How far each place of a table is from the one before, where that is the same for all and forwards. */
+function strideOf(table: readonly (number | undefined)[]): number | undefined {
+  const places = table.flatMap((each) => each ?? []);
+  const digits = places.length === table.length ? digitsOf(places) : undefined;
+  if (digits === undefined || digits.length > 1) return undefined;
+  const stride = digits[0]?.stride ?? 1;
+  return stride > 0 ? stride : undefined;
+}
+
+/** Rows combined with every so many rows of [before, slots, behind], by padding them with holes; undefined where they lie otherwise. */
+function spreadRows(
+  builder: GraphBuilder,
+  value: GraphValue,
+  rows: GraphValue,
+  table: readonly (number | undefined)[],
+  combine: Combination,
+): GraphValue | undefined {
+  const stride = strideOf(table);
+  const [first = 0] = table;
+  const { shape } = typeOfValue(value);
+  const [, slots = 1] = shape;
+  if (stride === undefined) return undefined;
+  const high = slots - first - (stride * (table.length - 1) + 1);
+  const padded = (operand: GraphValue, number: number): GraphValue =>
+    builder.one(
+      "stablehlo.pad",
+      {
+        operand,
+        padding_value: splatOf(builder, tensorType(typeOfValue(operand).element, []), number),
+      },
+      {
+        edge_padding_low: [0, first, 0],
+        edge_padding_high: [0, high, 0],
+        interior_padding: [0, stride - 1, 0],
+      },
+    );
+  if (table.length === slots) return combine(builder, value, rows);
+  const isHit = padded(splatOf(builder, { ...typeOfValue(rows), element: "i1" }, 1), 0);
+  return select(builder, isHit, combine(builder, value, padded(rows, 0)), value);
+}
+
 /** A scatter of rows to constant places, few to each. */
 const scatterByTable: Rewrite = (op, place) => {
   if (op.kind !== "stablehlo.scatter") return undefined;
@@ -374,24 +416,28 @@ const scatterByTable: Rewrite = (op, place) => {
     axes.picked.join() === numbers.inserted_window_dims.join() &&
     windowAxes.every((axis, i) => own[numbers.update_window_dims[i] ?? 0] === shape[axis]);
   const slots = extentOf(operand, axes.picked);
-  if (!isOfRows || slots > mostSlots) return undefined;
+  if (!isOfRows) return undefined;
   const isInside = (vector: readonly number[]): boolean =>
     vector.every((index, i) => index >= 0 && index < (shape[map[i] ?? 0] ?? 0));
   const table = vectors.map((vector) =>
     isInside(vector) ? rowNumber(vector, map, axes, shape) : undefined,
   );
-  const { parameters, results } = op.regions.update_computation;
-  const hits = hitsOf(table, slots, results[0] === parameters[1]);
-  const most = hits.reduce((count, each) => Math.max(count, each.length), 0);
-  if (most > mostHits) return undefined;
   const { builder } = place;
   const outer = range(0, own.length).filter((axis) => !numbers.update_window_dims.includes(axis));
+  const { parameters, results } = op.regions.update_computation;
+  const isSpread = strideOf(table) !== undefined;
+  const hits =
+    isSpread || slots > mostSlots ? [] : hitsOf(table, slots, results[0] === parameters[1]);
+  const most = hits.reduce((count, each) => Math.max(count, each.length), 0);
+  if ((!isSpread && slots > mostSlots) || most > mostHits) return undefined;
   const rows = asPicks(builder, update, {
     before: numbers.update_window_dims.slice(0, axes.before.length),
     picked: outer,
     behind: numbers.update_window_dims.slice(axes.before.length),
   });
   let value = asPicks(builder, operand, axes);
+  const spread = spreadRows(builder, value, rows, table, combine);
+  if (spread !== undefined) return fromPicks(builder, spread, axes, shape);
   const { shape: whole } = typeOfValue(value);
   for (let hit = 0; hit < most; hit += 1) {
     const found = hits.map((each) => each[hit]);
