@@ -119,6 +119,47 @@ test.each([
   device.dispose();
 });
 
+test.each([
+  ["vectors before windows", "90x2x3x4", "[1, 2, 3]", "1"],
+  ["windows before vectors", "2x3x90x4", "[0, 1, 3]", "2"],
+])("windows of parts of axes, some out of bounds: %s", async (_, update, dims, __) => {
+  const [module] =
+    parseGraph(`func.func @main(%x: tensor<9x8x4xf32>, %i: tensor<90x2xi32>, %u: tensor<${update}xf32>) -> (tensor<9x8x4xf32>, tensor<9x8x4xf32>) {
+    %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ${dims}, scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      ${add}
+    }) : (tensor<9x8x4xf32>, tensor<90x2xi32>, tensor<${update}xf32>) -> tensor<9x8x4xf32>
+    %1 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ${dims}, scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      ${replace}
+    }) : (tensor<9x8x4xf32>, tensor<90x2xi32>, tensor<${update}xf32>) -> tensor<9x8x4xf32>
+    return %0, %1 : tensor<9x8x4xf32>, tensor<9x8x4xf32> }`);
+  if (module === undefined) throw new Error("the text has a program");
+  const plan = compilePlan(module, "main");
+  expect(planText(plan)).toContain("scatter_sorted_rows");
+  const shape = update.split("x").map(Number);
+  const inputs = [
+    tensor("f32", [9, 8, 4], new Float32Array(288)),
+    tensor(
+      "i32",
+      [90, 2],
+      Int32Array.from({ length: 180 }, (___, i) => ((i * 5) % 10) - 1),
+    ),
+    tensor(
+      "f32",
+      shape,
+      Float32Array.from({ length: 2160 }, (___, i) => (i % 19) - 9),
+    ),
+  ];
+  const device = await open("simulator", { onNotes: () => undefined });
+  const program = await Program.load(device, plan);
+  const found = await program.run(inputs);
+  const expected = evaluate(module, "main", inputs).filter(isTensorDatum);
+  expect(found.map(({ data }) => data)).toEqual(expected.map(({ data }) => data));
+  program.dispose();
+  device.dispose();
+});
+
 test("narrow indices of more rows than they can name", async () => {
   const [module] =
     parseGraph(`func.func @main(%x: tensor<300xi32>, %i: tensor<70x1xi8>, %u: tensor<70xi32>) -> tensor<300xi32> {

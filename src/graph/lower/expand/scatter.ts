@@ -1,15 +1,21 @@
 /**
- * Scatters of whole rows in sorted order. A lane that makes an element of the result would otherwise walk all index vectors
- * to find those of its row; sorted ones lie side by side. Equal ones keep their order. Batches are sorted each by itself.
+ * Scatters in sorted order. A lane that makes an element of the result would otherwise walk all index vectors to find those whose windows it lies
+ * in; sorted by the row that they update, the updates of a row lie side by side. Equal ones keep their order. Batches are sorted each by itself.
  *
  *   rows 5 2 9 2        sorted 2 2 5 9      of updates 1 3 0 2      row 2: updates 1, then 3
+ *
+ * A row is what windows have of the axes that they cover from end to end. Of other axes each element of a window is a row of its own:
+ *
+ *   windows [2, 3, 64] of [100, 100, 64]    6 rows of 64 elements each, of 10,000
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
+import { elements } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { sizeOf, tensorType } from "../../ops/types.ts";
 import {
   addValues,
   binary,
+  broadcastInDim,
   compare,
   convert,
   indexLimit,
@@ -18,6 +24,7 @@ import {
   multiply,
   reshape,
   select,
+  splatOf,
   transpose,
   typeOfValue,
 } from "../../transform/arithmetic.ts";
@@ -25,51 +32,50 @@ import { range } from "../../transform/product-transpose-rules.ts";
 
 type Scatter = GraphOp<"stablehlo.scatter">;
 
-/** Fewer updates than these are found as fast by walking them. */
-const fewUpdates = 64;
-
-/** The operand's axes by what they are to the scatter. */
-interface ScatterAxes {
+/** A scatter as rows: which axes number them, which they consist of, and how many there are. */
+interface ScatterRows {
+  readonly shape: readonly number[];
+  /** How much of each axis a window has. */
+  readonly sizes: readonly number[];
   readonly batch: readonly number[];
-  readonly indexed: readonly number[];
-  readonly window: readonly number[];
+  /** Axes of which windows have a part. */
+  readonly picked: readonly number[];
+  /** Axes of which windows have all. */
+  readonly whole: readonly number[];
+  readonly batches: number;
+  readonly rows: number;
+  readonly width: number;
+  /** Index vectors of a batch, and rows that each updates. */
+  readonly vectors: number;
+  readonly rowsEach: number;
 }
 
-function axesOf(op: Scatter, rank: number): ScatterAxes {
-  const numbers = op.attributes.scatter_dimension_numbers;
-  const [batch, indexed] = [numbers.input_batching_dims, numbers.scatter_dims_to_operand_dims];
-  const taken = [...batch, ...indexed];
-  return { batch, indexed, window: range(0, rank).filter((axis) => !taken.includes(axis)) };
-}
-
-/** Whether index vectors name whole windows of the axes that they do not index. */
-function hasWholeRows(op: Scatter): boolean {
+function rowsOf(op: Scatter): ScatterRows | undefined {
   const [operand] = op.operands.inputs;
   const [update] = op.operands.updates;
-  if (operand === undefined || update === undefined) return false;
+  if (operand === undefined || update === undefined) return undefined;
   const numbers = op.attributes.scatter_dimension_numbers;
   const { shape } = typeOfValue(operand);
-  const { indexed, window } = axesOf(op, shape.length);
-  const sorted = [...indexed].sort((left, right) => left - right);
-  const extents = numbers.update_window_dims.map((axis) => typeOfValue(update).shape[axis]);
-  return (
-    indexed.length > 0 &&
-    sorted.join() === numbers.inserted_window_dims.join() &&
-    extents.length === window.length &&
-    extents.every((extent, i) => extent === shape[window[i] ?? 0])
-  );
-}
-
-/** How many updates a batch has. */
-function updateCount(op: Scatter): number {
-  const [update] = op.operands.updates;
-  const [operand] = op.operands.inputs;
-  const window = op.attributes.scatter_dimension_numbers.update_window_dims;
-  if (update === undefined || operand === undefined) return 0;
-  const { shape } = typeOfValue(operand);
-  const batches = sizeOf(axesOf(op, shape.length).batch.map((axis) => shape[axis] ?? 1));
-  const all = sizeOf(typeOfValue(update).shape.filter((_, axis) => !window.includes(axis)));
-  return all / Math.max(1, batches);
+  const { shape: own } = typeOfValue(update);
+  const batch = numbers.input_batching_dims;
+  const axes = range(0, shape.length).filter((axis) => !batch.includes(axis));
+  const windowAxes = axes.filter((axis) => !numbers.inserted_window_dims.includes(axis));
+  const sizes = shape.map((_, axis) => {
+    const at = windowAxes.indexOf(axis);
+    return at < 0 ? 1 : (own[numbers.update_window_dims[at] ?? 0] ?? 1);
+  });
+  const extent = (of: readonly number[]): number => sizeOf(of.map((axis) => shape[axis] ?? 1));
+  const whole = axes.filter((axis) => sizes[axis] === shape[axis]);
+  const picked = axes.filter((axis) => sizes[axis] !== shape[axis]);
+  const outer = own.filter((_, axis) => !numbers.update_window_dims.includes(axis));
+  const batches = extent(batch);
+  return {
+    ...{ shape, sizes, batch, picked, whole, batches },
+    rows: extent(picked),
+    width: extent(whole),
+    vectors: sizeOf(outer) / Math.max(1, batches),
+    rowsEach: sizeOf(picked.map((axis) => sizes[axis] ?? 1)),
+  };
 }
 
 /** A scatter of sorted rows: indices [n, 1] of the first axis, windows the others; or batches of them. */
@@ -77,51 +83,72 @@ export function isSortedRows(op: Scatter): boolean {
   const { scatter_dimension_numbers: numbers, indices_are_sorted: isSorted } = op.attributes;
   const { shape } = typeOfValue(op.operands.scatter_indices);
   const batch = numbers.input_batching_dims.length;
+  const of = rowsOf(op);
   return (
     isSorted &&
+    of !== undefined &&
     batch <= 1 &&
-    hasWholeRows(op) &&
-    updateCount(op) >= fewUpdates &&
+    of.vectors > 0 &&
+    of.rows > 0 &&
     numbers.scatter_dims_to_operand_dims.join() === String(batch) &&
+    numbers.inserted_window_dims.join() === String(batch) &&
     [...numbers.input_batching_dims, ...numbers.scatter_indices_batching_dims].every(
       (axis) => axis === 0,
     ) &&
     shape.length === batch + 2 &&
     numbers.index_vector_dim === batch + 1 &&
-    numbers.update_window_dims.every((axis, i) => axis === batch + i + 1)
+    numbers.update_window_dims.every((axis, i) => axis === batch + i + 1) &&
+    of.sizes.every((size, axis) => axis <= batch || size === of.shape[axis])
   );
 }
 
-/** Whether it is worth sorting the index vectors of a scatter. */
+/** Microseconds that a lane takes for an index vector, and that all together take for an element and a vector. */
+const turn = 0.3;
+const step = 8 / 25e6;
+/** Bytes a microsecond. */
+const bandwidth = 4e6;
+/** Launches of a sort and of what follows it. */
+const launches = 20;
+
+/** Whether it takes less time to sort the index vectors of a scatter than to have each element walk all of them. */
 export function isWorthSorting(op: Scatter): boolean {
-  return !isSortedRows(op) && hasWholeRows(op) && updateCount(op) >= fewUpdates;
+  const of = rowsOf(op);
+  const [operand] = op.operands.inputs;
+  if (of === undefined || operand === undefined || isSortedRows(op)) return false;
+  const { batches, rows, width, vectors, rowsEach } = of;
+  const bytes = elements[typeOfValue(operand).element].bits / 8;
+  const count = batches * rows * width;
+  const updates = batches * vectors * rowsEach;
+  // Rows are numbered by i32.
+  if (count === 0 || updates === 0 || batches * (rows + 1) >= 2 ** 31 || updates >= 2 ** 31)
+    return false;
+  const walking = Math.max(vectors * turn, count * vectors * step, (count * bytes) / bandwidth);
+  const passes = elements[keyElement(rows)].bits / 8;
+  const sorting =
+    launches + (updates * (16 * passes + 2 * width * bytes) + count * bytes) / bandwidth;
+  return walking > sorting;
 }
 
-/** The narrowest integers that numbers below an extent fit, and it itself: each byte is a pass of the sort. */
-function keyElement(extent: number): "ui8" | "ui16" | "i32" {
-  return extent < 1 << 8 ? "ui8" : extent < 1 << 16 ? "ui16" : "i32";
+/** The narrowest integers that numbers up to this one fit: each byte is a pass of the sort. */
+function keyElement(greatest: number): "ui8" | "ui16" | "i32" {
+  return greatest < 1 << 8 ? "ui8" : greatest < 1 << 16 ? "ui16" : "i32";
 }
 
-/** The row of each index vector, counted over the indexed axes: [batches, count]; beyond all of them where it is none. */
-function rowNumbers(
-  op: Scatter,
-  builder: GraphBuilder,
-  extents: readonly number[],
-  batches: number,
-  count: number,
-): GraphValue {
+/** The components of index vectors: for each, [batches, vectors]. */
+function components(op: Scatter, builder: GraphBuilder, of: ScatterRows): readonly GraphValue[] {
   const indices = op.operands.scatter_indices;
   const { shape } = typeOfValue(indices);
-  const { index_vector_dim: vector, scatter_indices_batching_dims: batch } =
-    op.attributes.scatter_dimension_numbers;
+  const numbers = op.attributes.scatter_dimension_numbers;
+  const { index_vector_dim: vector, scatter_indices_batching_dims: batch } = numbers;
   const others = range(0, shape.length).filter((axis) => axis !== vector && !batch.includes(axis));
   const order = [...batch, ...others, ...(vector < shape.length ? [vector] : [])];
+  const count = numbers.scatter_dims_to_operand_dims.length;
   const table = reshape(builder, transpose(builder, indices, order), [
-    batches,
+    of.batches,
+    of.vectors,
     count,
-    extents.length,
   ]);
-  const columns = extents.map((_, i) =>
+  return range(0, count).map((i) =>
     reshape(
       builder,
       builder.one(
@@ -129,32 +156,99 @@ function rowNumbers(
         { operand: table },
         {
           start_indices: [0, 0, i],
-          limit_indices: [batches, count, i + 1],
+          limit_indices: [of.batches, of.vectors, i + 1],
           strides: [1, 1, 1],
         },
       ),
-      [batches, count],
+      [of.batches, of.vectors],
     ),
   );
-  const isInside = columns
-    .flatMap((column, i) => [
-      compare(builder, "GE", column, like(builder, column, 0)),
-      compare(
-        builder,
-        "LE",
-        column,
-        indexLimit(builder, typeOfValue(column), (extents[i] ?? 1) - 1),
-      ),
-    ])
-    .reduce((left, right) => binary(builder, "stablehlo.and", left, right));
-  const row = columns
-    .map((column, i) => {
-      const whole = convert(builder, column, "i32");
-      return multiply(builder, whole, like(builder, whole, sizeOf(extents.slice(i + 1))));
+}
+
+/** The row that each row of updates goes to, [batches, updates]; beyond all of them where its window does not fit. */
+function rowNumbers(op: Scatter, builder: GraphBuilder, of: ScatterRows): GraphValue {
+  const { shape, sizes, picked, batches, vectors } = of;
+  const map = op.attributes.scatter_dimension_numbers.scatter_dims_to_operand_dims;
+  const columns = components(op, builder, of);
+  const fits = columns
+    .flatMap((column, i) => {
+      const axis = map[i] ?? 0;
+      const last = (shape[axis] ?? 0) - (sizes[axis] ?? 0);
+      return [
+        compare(builder, "GE", column, like(builder, column, 0)),
+        compare(builder, "LE", column, indexLimit(builder, typeOfValue(column), last)),
+      ];
     })
-    .reduce((left, right) => addValues(builder, left, right));
-  const known = select(builder, isInside, row, like(builder, row, sizeOf(extents)));
-  return convert(builder, known, keyElement(sizeOf(extents)));
+    .reduce<GraphValue | undefined>(
+      (all, each) => (all === undefined ? each : binary(builder, "stablehlo.and", all, each)),
+      undefined,
+    );
+  const strideOf = (axis: number): number =>
+    sizeOf(picked.slice(picked.indexOf(axis) + 1).map((each) => shape[each] ?? 1));
+  const scaled = (value: GraphValue, axis: number): GraphValue =>
+    multiply(builder, value, like(builder, value, strideOf(axis)));
+  const none = splatOf(builder, tensorType("i32", [batches, vectors]), of.rows);
+  const start = columns.reduce<GraphValue>(
+    (sum, column, i) => {
+      const axis = map[i] ?? 0;
+      if (!picked.includes(axis)) return sum;
+      return addValues(builder, sum, scaled(convert(builder, column, "i32"), axis));
+    },
+    splatOf(builder, tensorType("i32", [batches, vectors]), 0),
+  );
+  const within = picked.filter((axis) => (sizes[axis] ?? 1) > 1);
+  const spread = [batches, vectors, ...within.map((axis) => sizes[axis] ?? 1)];
+  const wide = (value: GraphValue): GraphValue =>
+    within.length === 0 ? value : broadcastInDim(builder, value, spread, [0, 1]);
+  const place = within.reduce<GraphValue>(
+    (sum, axis, i) =>
+      addValues(builder, sum, scaled(iota(builder, tensorType("i32", spread), i + 2), axis)),
+    wide(start),
+  );
+  const known = fits === undefined ? place : select(builder, wide(fits), place, wide(none));
+  // In the order of the updates themselves, in which windows may come before vectors.
+  const { loose, batched, order } = updateAxes(op, of);
+  const { shape: own } = typeOfValue(op.operands.updates[0] ?? known);
+  const split = reshape(builder, known, [batches, ...loose.map((axis) => own[axis] ?? 1)]);
+  const rows = order.slice(batched.length, batched.length + loose.length);
+  const moved = transpose(builder, split, [0, ...rows.map((axis) => loose.indexOf(axis) + 1)]);
+  const flat = reshape(builder, moved, [batches, vectors * of.rowsEach]);
+  return convert(builder, flat, keyElement(of.rows));
+}
+
+/**
+ * The axes of updates: those of batches, those that rows are counted along, vectors before windows, and the order in which a matrix of rows has
+ * all of them: batches, rows as they lie, whole windows.
+ */
+function updateAxes(op: Scatter, of: ScatterRows) {
+  const numbers = op.attributes.scatter_dimension_numbers;
+  const { index_vector_dim: vector, scatter_indices_batching_dims: batch } = numbers;
+  const [update] = op.operands.updates;
+  const own = range(0, update === undefined ? 0 : typeOfValue(update).shape.length);
+  const outer = own.filter((axis) => !numbers.update_window_dims.includes(axis));
+  const batched = batch.map((axis) => outer[axis < vector ? axis : axis - 1] ?? 0);
+  const windowAxes = range(0, of.shape.length).filter(
+    (axis) => !numbers.inserted_window_dims.includes(axis) && !of.batch.includes(axis),
+  );
+  const windowed = (axes: readonly number[]): readonly number[] =>
+    windowAxes.flatMap((axis, i) =>
+      axes.includes(axis) ? [numbers.update_window_dims[i] ?? 0] : [],
+    );
+  const loose = [...outer.filter((axis) => !batched.includes(axis)), ...windowed(of.picked)];
+  const rows = own.filter((axis) => loose.includes(axis));
+  return { batched, loose, order: [...batched, ...rows, ...windowed(of.whole)] };
+}
+
+/** Updates as rows, in the order of their index vectors: [batches, updates, width]. */
+function updateRows(
+  op: Scatter,
+  builder: GraphBuilder,
+  of: ScatterRows,
+  update: GraphValue,
+): GraphValue {
+  const { order } = updateAxes(op, of);
+  const shape = [of.batches, of.vectors * of.rowsEach, of.width];
+  return reshape(builder, transpose(builder, update, order), shape);
 }
 
 /** The rows of matrices in another order. */
@@ -179,42 +273,30 @@ function ordered(builder: GraphBuilder, operand: GraphValue, order: GraphValue):
 }
 
 export function expandScatter(op: Scatter, builder: GraphBuilder): readonly GraphValue[] {
-  const numbers = op.attributes.scatter_dimension_numbers;
-  const [first] = op.operands.inputs;
-  const { shape } = typeOfValue(first as GraphValue);
-  const { batch, indexed, window } = axesOf(op, shape.length);
-  const extent = (axes: readonly number[]): number => sizeOf(axes.map((axis) => shape[axis] ?? 1));
-  const [batches, width] = [extent(batch), extent(window)];
-  const extents = indexed.map((axis) => shape[axis] ?? 1);
-  const count = updateCount(op);
-  const rows = rowNumbers(op, builder, extents, batches, count);
+  const of = rowsOf(op);
+  if (of === undefined) throw new Error("the scatter has an operand and updates");
+  const { shape, batches } = of;
+  const numbers = rowNumbers(op, builder, of);
+  const [, count = 0] = typeOfValue(numbers).shape;
   const places = iota(builder, tensorType("i32", [batches, count]), 1);
-  const key = tensorType(typeOfValue(rows).element, []);
+  const key = tensorType(typeOfValue(numbers).element, []);
   const place = tensorType("i32", []);
   const comparator = builder.region([key, key, place, place], (inner, [left, right]) => [
     compare(inner, "LT", left as GraphValue, right as GraphValue),
   ]);
   const [sorted, order] = builder.add(
     "stablehlo.sort",
-    { inputs: [rows, places] },
+    { inputs: [numbers, places] },
     { dimension: 1, is_stable: true },
     { regions: { comparator } },
   ) as readonly [GraphValue, GraphValue];
-  const axes = [...batch, ...indexed, ...window];
+  const axes = [...of.batch, ...of.picked, ...of.whole];
   const inputs = op.operands.inputs.map((value) =>
-    reshape(builder, transpose(builder, value, axes), [batches, sizeOf(extents), width]),
+    reshape(builder, transpose(builder, value, axes), [batches, of.rows, of.width]),
   );
-  const outerAxes = (rank: number): readonly number[] => {
-    const outer = range(0, rank).filter((axis) => !numbers.update_window_dims.includes(axis));
-    const { index_vector_dim: vector, scatter_indices_batching_dims: own } = numbers;
-    const first_ = own.map((axis) => outer[axis < vector ? axis : axis - 1] ?? 0);
-    return [...first_, ...outer.filter((axis) => !first_.includes(axis))];
-  };
-  const updates = op.operands.updates.map((value) => {
-    const outer = outerAxes(typeOfValue(value).shape.length);
-    const moved = transpose(builder, value, [...outer, ...numbers.update_window_dims]);
-    return ordered(builder, reshape(builder, moved, [batches, count, width]), order);
-  });
+  const updates = op.operands.updates.map((value) =>
+    ordered(builder, updateRows(op, builder, of, value), order),
+  );
   const found = builder.add(
     "stablehlo.scatter",
     { inputs, scatter_indices: reshape(builder, sorted, [batches, count, 1]), updates },
@@ -232,16 +314,7 @@ export function expandScatter(op: Scatter, builder: GraphBuilder): readonly Grap
     },
     { regions: op.regions },
   );
+  const moved = axes.map((axis) => shape[axis] ?? 1);
   const back = range(0, shape.length).map((axis) => axes.indexOf(axis));
-  return found.map((value) =>
-    transpose(
-      builder,
-      reshape(
-        builder,
-        value,
-        axes.map((axis) => shape[axis] ?? 1),
-      ),
-      back,
-    ),
-  );
+  return found.map((value) => transpose(builder, reshape(builder, value, moved), back));
 }
