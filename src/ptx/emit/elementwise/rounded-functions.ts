@@ -11,6 +11,7 @@
  */
 import type { AnyOp, Op, Region, Value } from "../../../ir/node.ts";
 import { definingOps } from "../../../ir/rewrite/analysis.ts";
+import type { OpKind } from "../../../ir/ops.ts";
 import { operandValues, walkOps } from "../../../ir/traverse.ts";
 import { isMannered } from "../../../formats/arithmetic/rounded.ts";
 import { isSingleFunction } from "../../math/index.ts";
@@ -40,6 +41,12 @@ function isCandidate(op: AnyOp): op is Unary {
 
 /** Functions whose results have no sign. */
 const unsigned: ReadonlySet<string> = new Set(["exp", "exp2", "logistic", "erfc", "abs", "sqrt"]);
+
+/** Ops whose results have the elements of their operands, each as it is. */
+const moves: ReadonlySet<OpKind> = new Set<OpKind>([
+  ...(["broadcast", "reshape", "transpose", "slice", "concatenate"] as const),
+  ...(["layout_cast", "convert_layout"] as const),
+]);
 
 class Analysis {
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
@@ -72,30 +79,17 @@ class Analysis {
 
   isUnsigned(value: Value): boolean {
     const op = this.#definitions.get(value);
-    if (op === undefined) return false;
-    switch (op.kind) {
-      case "constant":
-        return Number(op.attributes.value) >= 0;
-      case "unary":
-        return unsigned.has(op.attributes.fn) || this.#isUnsignedLog(op);
-      case "broadcast":
-      case "reshape":
-      case "convert_layout":
-        return this.isUnsigned(op.operands.source);
-      case "binary": {
-        const { left, right } = op.operands;
-        const { fn } = op.attributes;
-        if (fn === "max") return this.isUnsigned(left) || this.isUnsigned(right);
-        if (fn === "mul" && left === right) return true;
-        return (
-          (fn === "add" || fn === "mul" || fn === "div") &&
-          this.isUnsigned(left) &&
-          this.isUnsigned(right)
-        );
-      }
-      default:
-        return false;
-    }
+    if (op?.kind === "constant") return Number(op.attributes.value) >= 0;
+    if (op?.kind === "unary") return unsigned.has(op.attributes.fn) || this.#isUnsignedLog(op);
+    if (op?.kind === "binary") return this.#isUnsignedBinary(op);
+    const isMoved = op !== undefined && moves.has(op.kind);
+    return isMoved && operandValues(op).every((operand) => this.isUnsigned(operand));
+  }
+
+  #isUnsignedBinary({ operands: { left, right }, attributes: { fn } }: Op<"binary">): boolean {
+    if (fn === "max") return this.isUnsigned(left) || this.isUnsigned(right);
+    if (fn === "mul" && left === right) return true;
+    return ["add", "mul", "div"].includes(fn) && this.isUnsigned(left) && this.isUnsigned(right);
   }
 
   #isUnsignedLog(op: Unary): boolean {
@@ -104,28 +98,14 @@ class Analysis {
 
   /** What a use permits its operand. */
   #byUse(op: AnyOp, value: Value): number {
-    switch (op.kind) {
-      case "cast": {
-        const { dtype, rounding = "nearest" } = op.attributes;
-        return rounding === "nearest" && isHidden(dtype.name) ? hidden[dtype.name] : 0;
-      }
-      case "broadcast":
-      case "reshape":
-      case "transpose":
-      case "layout_cast":
-      case "convert_layout":
-      case "slice":
-      case "concatenate":
-        return this.ofResult(op);
-      case "select":
-        return op.operands.condition === value ? 0 : this.ofResult(op);
-      case "unary":
-        return this.#byFunction(op);
-      case "binary":
-        return this.#byBinary(op);
-      default:
-        return 0;
+    if (op.kind === "cast") {
+      const { dtype, rounding = "nearest" } = op.attributes;
+      return rounding === "nearest" && isHidden(dtype.name) ? hidden[dtype.name] : 0;
     }
+    if (op.kind === "select") return op.operands.condition === value ? 0 : this.ofResult(op);
+    if (op.kind === "unary") return this.#byFunction(op);
+    if (op.kind === "binary") return this.#byBinary(op);
+    return moves.has(op.kind) ? this.ofResult(op) : 0;
   }
 
   #byFunction(op: Unary): number {
