@@ -5,6 +5,7 @@
  *   docs/operations.md   ◀── the op table in src/ir/ops
  *   docs/language-features.md  ◀── the rows in test/features
  *   docs/stablehlo-operations.md  ◀── the table of graph ops and the rules of the evaluator
+ *   docs/rewrites.md  ◀── the rules of passes of programs that change numbers, in src/graph/verify
  *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
  *   docs/images/timelines  ◀── the launches listed in timeline-drawings.ts
  */
@@ -13,6 +14,7 @@ import { renderOperationReference } from "../src/ir/reference.ts";
 import { codes } from "../src/support/diagnostic-codes/index.ts";
 import type { CodeEntry } from "../src/support/diagnostic-codes/entry.ts";
 import { renderFeatures } from "../test/features/page.ts";
+import { renderRewrites } from "../test/graph/rewrites/page.ts";
 import { drawLayouts } from "./layout-drawings.ts";
 import { formatPage } from "./results-section.ts";
 import { drawTimelines } from "./timeline-drawings.ts";
@@ -84,6 +86,7 @@ export async function generateDocs(): Promise<readonly { path: string; text: str
     { path: "docs/operations.md", text: renderOperationReference() },
     { path: "docs/language-features.md", text: renderFeatures() },
     { path: "docs/stablehlo-operations.md", text: renderGraphReference() },
+    { path: "docs/rewrites.md", text: renderRewrites() },
   ];
   const formatted = await Promise.all(
     pages.map(async ({ path, text }) => ({ path, text: await formatPage(text) })),

@@ -35,6 +35,7 @@ const project = [
   ["Adding a pass", "adding-a-pass"],
   ["Adding a target", "adding-a-target"],
   ["Adding a diagnostic", "adding-a-diagnostic"],
+  ["Rewrites", "rewrites"],
   ["Reliability", "reliability"],
   ["Benchmarks", "benchmarks"],
   ["Charts", "charts"],

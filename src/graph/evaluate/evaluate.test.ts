@@ -46,6 +46,23 @@ const passing: { readonly [name: string]: string } = {
     %2 = chlo.acosh %a : tensor<4xcomplex<f64>> -> tensor<4xcomplex<f64>>
     check.expect_almost_eq_const %2, dense<[(1.3169578969248166, 0.0), (1.3169578969248166, -0.0),
       (1.762747174039086, 3.141592653589793), (1.762747174039086, -3.141592653589793)]> : tensor<4xcomplex<f64>>, tolerance = 1.0e-14`,
+  "maps take any number of operands, of numbers and of 64-bit integers": `
+    %a = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    %b = stablehlo.constant dense<[10.0, 20.0]> : tensor<2xf32>
+    %0 = "stablehlo.map"(%a, %a, %a, %b) <{dimensions = array<i64: 0>}> ({
+      ^bb0(%c: tensor<f32>, %d: tensor<f32>, %e: tensor<f32>, %f: tensor<f32>):
+        %1 = stablehlo.add %c, %f : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+    }) : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    check.expect_eq_const %0, dense<[11.0, 22.0]> : tensor<2xf32>
+    %i = stablehlo.constant dense<[1, 2]> : tensor<2xi64>
+    %j = stablehlo.constant dense<[5000000000, 6000000000]> : tensor<2xi64>
+    %2 = "stablehlo.map"(%i, %i, %i, %i, %j) <{dimensions = array<i64: 0>}> ({
+      ^bb0(%c: tensor<i64>, %d: tensor<i64>, %e: tensor<i64>, %f: tensor<i64>, %g: tensor<i64>):
+        %3 = stablehlo.add %f, %g : tensor<i64>
+        stablehlo.return %3 : tensor<i64>
+    }) : (tensor<2xi64>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
+    check.expect_eq_const %2, dense<[5000000001, 6000000002]> : tensor<2xi64>`,
   "in the weak order zeros are equal, and NaNs equal and greatest": `
     %a = stablehlo.constant dense<[0xFFC00000, 0x80000000, 0xFFC00001, 3.0, 0x7F800000]> : tensor<5xf32>
     %b = stablehlo.constant dense<[0x7FC00000, 0.0, 0x7F800000, 4.0, 0xFFC00000]> : tensor<5xf32>

@@ -171,6 +171,15 @@ const programs: { readonly [name: string]: string } = {
     }) : (${C}, tensor<complex<f32>>) -> tensor<2x3xcomplex<f32>>
     return %0, %1, %2 : tensor<3xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<2x3xcomplex<f32>>
   }`,
+  "maps of two operands": `func.func @main(%x: ${C}, %y: ${C}) -> ${C} {
+    %0 = "stablehlo.map"(%x, %y) <{dimensions = array<i64: 0, 1>}> ({
+      ^bb0(%a: tensor<complex<f32>>, %b: tensor<complex<f32>>):
+        %1 = stablehlo.multiply %a, %b : tensor<complex<f32>>
+        %2 = stablehlo.subtract %1, %a : tensor<complex<f32>>
+        stablehlo.return %2 : tensor<complex<f32>>
+    }) : (${C}, ${C}) -> ${C}
+    return %0 : ${C}
+  }`,
   "products of matrices": `func.func @main(%x: ${C}, %y: tensor<4x5xcomplex<f32>>) -> (tensor<3x5xcomplex<f32>>, tensor<3x3x4x4xcomplex<f32>>) {
     %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (${C}, tensor<4x5xcomplex<f32>>) -> tensor<3x5xcomplex<f32>>
     %z = stablehlo.transpose %x, dims = [1, 0] : (${C}) -> tensor<4x3xcomplex<f32>>
