@@ -14,7 +14,8 @@ Every rule of every pass has a program in \`test/graph/rewrites/cases.ts\` in wh
 npm run fuzz:programs -- --rewrites --count 20000 --seed 1
 \`\`\`
 
-Whole numbers of a program stay what they are. What the check does not see is rounding: conversions between formats of floats, and precisions, are no difference to it.
+Whole numbers of a program stay what they are. What the check does not see is rounding: conversions between formats of floats, orders of sums and the precision of products
+(\`matmul-precision\`, [Products of f32](stablehlo.md#products-of-f32)) are no difference to it.
 The evaluator's own bits before and after the passes of \`jit\` are compared by the same random programs without \`--rewrites\`.
 
 ## Rules that change numbers
