@@ -7,13 +7,13 @@
  */
 import { attributesOf } from "../text/parts.ts";
 import { attributeText } from "../text/attributes.ts";
-import type { AttributeMap } from "../ops/attribute.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { regionsOf } from "../ops/traverse.ts";
 import { typeText } from "../ops/types.ts";
 
-function attributesKey(attributes: AttributeMap): string {
-  return Array.from(attributes, ([name, value]) => `${name}=${attributeText(value)}`)
+/** An op's attributes, whatever their order. */
+export function attributesText(op: AnyGraphOp): string {
+  return Array.from(attributesOf(op), ([name, value]) => `${name}=${attributeText(value)}`)
     .sort()
     .join(";");
 }
@@ -21,7 +21,7 @@ function attributesKey(attributes: AttributeMap): string {
 /** What an op does to its operands, whichever they are: kind, attributes and types. */
 export function opText(op: AnyGraphOp): string {
   const types = op.results.map(({ type }) => typeText(type));
-  return `${op.kind}{${attributesKey(attributesOf(op))}}${types.join()}`;
+  return `${op.kind}{${attributesText(op)}}${types.join()}`;
 }
 
 /** Values are called by the order in which they are defined, and those of the surroundings of a region by their identity. */

@@ -1,4 +1,6 @@
 /** The passes that a program goes through before kernels are made of it, and what they are told. */
+import { applyRule } from "../lower/kernel-of.ts";
+import { associativeScansPass } from "../normal/associative-scans.ts";
 import { splitComplexPass } from "../lower/complex/pass.ts";
 import { keepsHoles } from "../lower/convolution/lowering.ts";
 import { expandPass } from "../lower/expand/pass.ts";
@@ -36,6 +38,9 @@ export interface CompileOptions {
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
 export function devicePasses(name: string, precision: MatmulPrecision): readonly GraphPass[] {
   return [
+    inlinePass,
+    associativeScansPass(applyRule),
+    dcePass,
     simplifyPass,
     csePass,
     constantPicksPass,

@@ -24,7 +24,14 @@ import { opsWithin } from "../../ops/traverse.ts";
 import { sizeOf, tensorType } from "../../ops/types.ts";
 import type { TensorType } from "../../ops/types.ts";
 import { structureText } from "../../passes/structure.ts";
-import { binary, reshape, select, splatOf, typeOfValue } from "../../transform/arithmetic.ts";
+import {
+  binary,
+  convert,
+  reshape,
+  select,
+  splatOf,
+  typeOfValue,
+} from "../../transform/arithmetic.ts";
 import { PointContext } from "../context.ts";
 import type { AnyPointRule } from "../context.ts";
 import { Points } from "../points/points.ts";
@@ -48,6 +55,11 @@ export interface RegionScan {
 function stateElement(element: ElementType): ElementType {
   if (element === "i1") return "ui8";
   return isStorageOnly(element) ? "f32" : element;
+}
+
+/** What arrays of the kernel hold: the library scans no truth values. */
+function heldElement(element: ElementType): ElementType {
+  return element === "i1" ? "ui8" : element;
 }
 
 interface Tiles {
@@ -98,17 +110,20 @@ function operationOf(scan: RegionScan, own: readonly ElementType[], rule: AnyPoi
     inputs: Object.fromEntries(
       own.map((element, i) => [
         `in${i}`,
-        tensor(storage(element), [dim("outer"), dim("n"), dim("inner")]),
+        tensor(storage(heldElement(element)), [dim("outer"), dim("n"), dim("inner")]),
       ]),
     ),
     axis: 1,
     reverse: isReverse,
-    load: (tiles: Tiles): Tiles => ({
-      ...named(
-        own.map((element, i) => converted(tiles[`in${i}`] as Tile, element, states[i] ?? element)),
-      ),
-      ...(identity === undefined && { there: full(dtypes.u8, [1], 1) }),
-    }),
+    load: (tiles: Tiles): Tiles => {
+      const loaded = named(
+        own.map((element, i) =>
+          converted(tiles[`in${i}`] as Tile, heldElement(element), states[i] ?? element),
+        ),
+      );
+      const shape = loaded["x0"]?.shape ?? [1];
+      return identity === undefined ? { ...loaded, there: full(dtypes.u8, shape, 1) } : loaded;
+    },
     combine: (before: Tiles, after: Tiles): Tiles => {
       const both = apply(before, after);
       if (identity !== undefined) return named(both);
@@ -132,7 +147,8 @@ function operationOf(scan: RegionScan, own: readonly ElementType[], rule: AnyPoi
       Object.fromEntries(
         wanted.map((i) => {
           const element = own[i] ?? "f32";
-          return [`out${i}`, converted(tiles[`x${i}`] as Tile, states[i] ?? element, element)];
+          const held = heldElement(element);
+          return [`out${i}`, converted(tiles[`x${i}`] as Tile, states[i] ?? element, held)];
         }),
       ),
   } as never) as unknown as Operation;
@@ -157,7 +173,9 @@ function meaningOf(
   const bool = tensorType("i1", []);
   const scalars = types.map(({ element }) => tensorType(element, []));
   const all = [bool, ...scalars];
-  return builder.region(types, (inner, operands) => {
+  const held = types.map(({ element, shape }) => tensorType(heldElement(element), shape));
+  return builder.region(held, (inner, given) => {
+    const operands = given.map((value, i) => convert(inner, value, types[i]?.element ?? "f32"));
     const flags = splatOf(inner, tensorType("i1", types[0]?.shape ?? []), 1);
     const combine = inner.region([...all, ...all], (own, parameters) => {
       const [isBefore, ...before] = parameters.slice(0, all.length) as [
@@ -188,7 +206,10 @@ function meaningOf(
       },
       { regions: { body: combine } },
     );
-    return wanted.map((i) => running[i + 1] as GraphValue);
+    return wanted.map((i) => {
+      const value = running[i + 1] as GraphValue;
+      return convert(inner, value, heldElement(typeOfValue(value).element));
+    });
   });
 }
 
@@ -205,6 +226,7 @@ export function scanByRegion(
   const view = [sizeOf(shape.slice(0, axis)), shape[axis] ?? 1, sizeOf(shape.slice(axis + 1))];
   const own = inputs.map((value) => typeOfValue(value).element);
   const types = own.map((element) => tensorType(element, view));
+  const held = own.map((element) => tensorType(heldElement(element), view));
   const attributes = {
     call_target_name: registerKernelCall({
       operation: operationOf(scan, own, rule),
@@ -216,9 +238,22 @@ export function scanByRegion(
   };
   const results = builder.add(
     "stablehlo.custom_call",
-    { inputs: inputs.map((value) => reshape(builder, value, view)) },
+    { inputs: inputs.map((value, i) => viewed(builder, value, held[i] ?? typeOfValue(value))) },
     attributes,
-    { types: wanted.map((i) => types[i] as TensorType) },
+    { types: wanted.map((i) => held[i] ?? tensorType("f32", view)) },
   );
-  return results.map((value) => reshape(builder, value, shape));
+  return results.map((value, i) => {
+    const element = own[wanted[i] ?? 0] ?? "f32";
+    return viewed(builder, value, tensorType(element, shape));
+  });
+}
+
+/** A value as one of another type with as many elements. */
+function viewed(
+  builder: GraphBuilder,
+  value: GraphValue,
+  { element, shape }: TensorType,
+): GraphValue {
+  const own = convert(builder, value, element);
+  return typeOfValue(own).shape.join() === shape.join() ? own : reshape(builder, own, shape);
 }
