@@ -31,6 +31,19 @@ export {
   u8,
 } from "./formats/dtype.ts";
 export type { DType, DTypeName, HostValue, Elements } from "./formats/dtype.ts";
+export {
+  fp8Block128x128,
+  fp8Block1x128,
+  mxfp4,
+  mxfp6e2m3,
+  mxfp6e3m2,
+  mxfp8e4m3,
+  mxfp8e5m2,
+  nvfp4,
+} from "./formats/scaled/formats.ts";
+export type { ScaledFormat, ScaledFormatName } from "./formats/scaled/formats.ts";
+export type { ScaleLayout } from "./formats/scaled/layout.ts";
+export type { ScaleRounding } from "./formats/scaled/scale-rounding.ts";
 export { decodeFloat, encodeFloat } from "./formats/float-codes.ts";
 export type { CodedFloatName, ConversionOptions } from "./formats/floats.ts";
 export { convertElements } from "./formats/convert.ts";

@@ -10,6 +10,7 @@
  */
 import { floatFormats } from "../formats/floats.ts";
 import type { ScaledFormat } from "../formats/scaled/formats.ts";
+import type { ScaleRounding } from "../formats/scaled/scale-rounding.ts";
 import type { NDArray } from "./array.ts";
 import {
   add,
@@ -29,10 +30,6 @@ import {
   sub,
   where,
 } from "./functions.ts";
-
-export const scaleRoundings = ["roundUp", "floor", "ceil", "even"] as const;
-/** How scales that are powers of two are rounded. */
-export type ScaleRounding = (typeof scaleRoundings)[number];
 
 /** The scale of the whole array: what the largest number becomes is the largest element times the largest scale. 1 for zeros. */
 export function globalScaleOf(

@@ -18,7 +18,7 @@ import type { AlongAxisOf, UnaryOf } from "./dtypes-of-functions.ts";
 import * as nn from "./nn.ts";
 import { scaleLayouts } from "../formats/scaled/layout.ts";
 import { scaledFormats } from "../formats/scaled/formats.ts";
-import { scaleRoundings } from "./block-scales.ts";
+import { scaleRoundings } from "../formats/scaled/scale-rounding.ts";
 import * as scaling from "./scaled.ts";
 import * as products from "./scaled-products.ts";
 import { flatten } from "./tree.ts";
@@ -32,7 +32,7 @@ export type {
   ScaledDotGeneralOptions,
   ScaledMatmulOptions,
 } from "./scaled-products.ts";
-export type { ScaleRounding } from "./block-scales.ts";
+export type { ScaleRounding } from "../formats/scaled/scale-rounding.ts";
 export type { ConvOptions, Padding, PerAxis, PoolOptions } from "./windows.ts";
 
 const optionNames = ["learningRate", "beta1", "beta2", "epsilon", "weightDecay"];

@@ -21,7 +21,7 @@ import type { ScaleLayout } from "../formats/scaled/layout.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { NDArray } from "./array.ts";
 import { globalScaleOf, scalesOf, timesReciprocal } from "./block-scales.ts";
-import type { ScaleRounding } from "./block-scales.ts";
+import type { ScaleRounding } from "../formats/scaled/scale-rounding.ts";
 import { customVjp, stopGradient } from "./derivatives.ts";
 import { requireKind } from "./dtype-checks.ts";
 import {

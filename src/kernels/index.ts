@@ -55,6 +55,12 @@ export type {
   PermuteSpec,
   SliceSpec,
 } from "./movement/strided-copies.ts";
+export { quantizeBlocks } from "./rows/quantize-blocks.ts";
+export type {
+  QuantizeBlocksConfiguration,
+  QuantizeBlocksOperation,
+  QuantizeBlocksSpec,
+} from "./rows/quantize-blocks.ts";
 export { pagedAttention } from "./paged/paged.ts";
 export type { PagedAttention, PagedAttentionOptions } from "./paged/paged.ts";
 export type { PagedConfiguration } from "./paged/configuration.ts";

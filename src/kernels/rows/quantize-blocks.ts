@@ -1,0 +1,341 @@
+/**
+ * Formats with scales as an operation: elements and scales in one launch that reads x once.
+ *
+ *   x [m, n] bf16   ──▶   out [m, n] f4e2m1fn, scale [m, ⌈n / 32⌉] f8e8m0fnu          mxfp4, along the last axis
+ *
+ * A block of threads has a tile of whole blocks of the format; x as [batch, rows, columns] is so divided along the axis of the scales that the tile's other axes
+ * are as long as they can be. What is computed is that of `nn.quantizeBlocks`, bit for bit.
+ *
+ *   tile [rows, columns] ──▶ [rows / 1, 1, columns / 32, 32]   largest along the second and the last axis ──▶ scales ──▶ elements
+ */
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned } from "../../device/operation.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, FloatName } from "../../formats/dtype.ts";
+import { blockExtents, scaledFormats } from "../../formats/scaled/formats.ts";
+import type {
+  ElementNameOf,
+  ScaledFormat,
+  ScaledFormatName,
+  ScaleNameOf,
+} from "../../formats/scaled/formats.ts";
+import { scaleRoundings } from "../../formats/scaled/scale-rounding.ts";
+import type { ScaleRounding } from "../../formats/scaled/scale-rounding.ts";
+import { ceilDivSize, shapeText } from "../../ir/size.ts";
+import { cdiv, dim, kernel, slice, tensor } from "../../lang/index.ts";
+import type { Empty, KernelDefinition, Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
+import { tracedResults } from "../elementwise/traced-results.ts";
+import {
+  givenArray,
+  givenAxis,
+  refused,
+  requireFields,
+  requireFloat,
+} from "../support/arguments.ts";
+import type { GivenArray } from "../support/arguments.ts";
+import { alignedDimension, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
+import { scaleTiles, timesReciprocal } from "./block-scale-tiles.ts";
+
+/** What `quantizeBlocks` is made for. */
+export interface QuantizeBlocksSpec<X extends FloatName, N extends ScaledFormatName> {
+  /** What is quantised, by rows. A format is an array of [m, n]. */
+  readonly x: GivenArray<X>;
+  /** The format of the results, such as `mxfp4`. */
+  readonly format: ScaledFormat<N>;
+  /** The axis along which blocks share a scale; the last one by default. */
+  readonly axis?: number;
+  /** How scales that are powers of two are rounded; "roundUp" by default. */
+  readonly scaleRounding?: ScaleRounding;
+  /** Further arrays of x's shape, or with a number for each place of its last axis, for the prologue. */
+  readonly inputs?: { readonly [name: string]: TensorSpec };
+  /** What is quantised instead of x: an activation of it, or what a norm makes of it. Element by element. */
+  readonly prologue?: (tiles: { readonly [name: string]: Tile<"f32"> }) => Tile;
+}
+
+type GlobalScale<N extends ScaledFormatName> = N extends "nvfp4"
+  ? { readonly globalScale: TensorSpec<"f32"> }
+  : Empty;
+
+/** Rows and columns of a tile, and the warps of a block of threads. */
+export interface QuantizeBlocksConfiguration {
+  /** Rows of a tile. */
+  readonly rows: number;
+  /** Columns of a tile. */
+  readonly columns: number;
+  /** Warps that share a tile. */
+  readonly warps: number;
+}
+
+/** The operation that `quantizeBlocks` makes. */
+export type QuantizeBlocksOperation<X extends FloatName, N extends ScaledFormatName> = Operation<
+  { readonly x: TensorSpec<X> } & GlobalScale<N>,
+  { readonly out: TensorSpec<ElementNameOf<N>>; readonly scale: TensorSpec<ScaleNameOf<N>> },
+  Empty,
+  QuantizeBlocksConfiguration
+>;
+
+interface Problem {
+  readonly x: TensorSpec;
+  readonly record: ScaledFormat;
+  readonly axis: number;
+  readonly rounding: ScaleRounding;
+  readonly inputs: { readonly [name: string]: TensorSpec };
+  readonly prologue: ((tiles: { readonly [name: string]: Tile }) => Tile) | undefined;
+  readonly kernels: Map<string, KernelDefinition>;
+}
+
+/** x in a format with scales: its elements, and the scales of its blocks in the plain layout. */
+export function quantizeBlocks<X extends FloatName, N extends ScaledFormatName>(
+  spec: QuantizeBlocksSpec<X, N>,
+): QuantizeBlocksOperation<X, N> {
+  const location = captureLocation();
+  const of = "quantizeBlocks";
+  requireFields(
+    of,
+    spec,
+    {
+      x: "array",
+      format: "settings",
+      axis: "number",
+      scaleRounding: "choice",
+      inputs: "named",
+      prologue: "function",
+    },
+    location,
+  );
+  const x = givenArray("x", of, spec.x, [dim("m"), dim("n")], location);
+  requireFloat("x", of, x, location);
+  const record = Object.values<ScaledFormat>(scaledFormats).find((each) => each === spec.format);
+  if (record === undefined)
+    throw refused(
+      "TW9901",
+      `${of} has no such format`,
+      Object.keys(scaledFormats).join(", "),
+      optionText(spec.format),
+      location,
+    );
+  const rank = x.shape.length;
+  const axis = givenAxis(of, spec.axis ?? rank - 1, rank, location);
+  const rounding = spec.scaleRounding ?? "roundUp";
+  if (!scaleRoundings.includes(rounding))
+    throw refused(
+      "TW9904",
+      `${of} knows no such scaleRounding`,
+      scaleRoundings.join(", "),
+      optionText(rounding),
+      location,
+    );
+  if (x.strides !== undefined)
+    throw refused(
+      "TW9902",
+      `x of ${of} has strides`,
+      "an array by rows",
+      shapeText(x.shape),
+      location,
+    );
+  const { inputs = {}, prologue } = spec;
+  for (const [name, { shape, strides }] of Object.entries(inputs)) {
+    const wanted = shape.length === 1 ? x.shape.slice(-1) : x.shape;
+    if (shapeText(shape) !== shapeText(wanted) || strides !== undefined || reserved.includes(name))
+      throw refused(
+        "TW9902",
+        `${name} is no input of ${of}`,
+        `an array by rows of ${shapeText(x.shape)} or ${shapeText(x.shape.slice(-1))}, with a name of its own`,
+        shapeText(shape),
+        location,
+      );
+  }
+  if (prologue !== undefined)
+    tracedResults(
+      of,
+      Object.fromEntries(
+        Object.entries({ x, ...inputs }).map(([name, { shape }]) => [
+          name,
+          tensor(dtypes.f32, shape),
+        ]),
+      ),
+      {},
+      (tiles) => ({ x: prologue(tiles as never) }),
+      location,
+    );
+  const extents = blockExtents(record, rank, axis);
+  const counts = x.shape.map((size, each) => ceilDivSize(size, extents[each] ?? 1));
+  const problem = { x, record, axis, rounding, inputs, prologue, kernels: new Map() } as Problem;
+  return operation({
+    name: "quantize_blocks",
+    inputs: {
+      x,
+      ...inputs,
+      ...(record.hasGlobalScale && { globalScale: tensor(dtypes.f32, [1]) }),
+    },
+    outputs: { out: tensor(record.element, x.shape), scale: tensor(record.scale, counts) },
+    plan: (dimensions) => planBlocks(problem, dimensions),
+  }) as unknown as QuantizeBlocksOperation<X, N>;
+}
+
+const reserved: readonly string[] = ["x", "out", "scale", "globalScale", "batch", "row", "column"];
+
+/** An array as [batch, rows, columns], of which blocks extend along the last two. */
+interface Folded {
+  readonly shape: readonly [batch: number, rows: number, columns: number];
+  readonly block: readonly [rows: number, columns: number];
+}
+
+function fold(shape: readonly number[], record: ScaledFormat, axis: number): Folded {
+  const [across] = record.block;
+  const extents = blockExtents(record, shape.length, axis);
+  const product = (list: readonly number[]): number => list.reduce((all, each) => all * each, 1);
+  const last = shape.length - 1;
+  const columns = shape[last] ?? 1;
+  // Rows of a block: the axis itself, or the one beside it; where a row has its own scales, all rows are alike.
+  if (axis === last && across === 1)
+    return { shape: [1, product(shape.slice(0, -1)), columns], block: [1, extents[last] ?? 1] };
+  const along = axis === last ? last - 1 : axis;
+  const inner = across === 1 ? product(shape.slice(along + 1)) : columns;
+  const rows = shape[along] ?? 1;
+  const between = across === 1 ? 1 : product(shape.slice(along + 1, -1));
+  if (between > 1) throw new Error("blocks of two axes that are no neighbours");
+  return {
+    shape: [product(shape.slice(0, Math.max(0, along))), rows, inner],
+    block: [extents[along] ?? 1, across === 1 ? 1 : (extents[last] ?? 1)],
+  };
+}
+
+/** Whether the operation is made for blocks along this axis: two axes that blocks extend along have to be the last ones. */
+export function isFoldable(
+  { block: [across] }: Pick<ScaledFormat, "block">,
+  rank: number,
+  axis: number,
+): boolean {
+  return across === 1 || axis >= rank - 2;
+}
+
+/** Elements of a tile, for as many loads in flight as memory needs. */
+const tileElements = 4096;
+
+function configure({
+  shape: [, rows, columns],
+  block: [down, across],
+}: Folded): QuantizeBlocksConfiguration {
+  const least = powerOfTwoFrom(down) * powerOfTwoFrom(across);
+  const room = Math.max(tileElements, least);
+  const wide = Math.max(across, Math.min(powerOfTwoFrom(columns), room / down));
+  const high = Math.max(down, Math.min(powerOfTwoFrom(rows), room / wide));
+  return { rows: high, columns: wide, warps: high * wide > tileElements ? 8 : 4 };
+}
+
+function planBlocks(
+  problem: Problem,
+  dimensions: { readonly [name: string]: number },
+): Planned<QuantizeBlocksConfiguration> {
+  const { x, record, axis, inputs, kernels } = problem;
+  const { shape } = laidOut(x, dimensions);
+  const folded = fold(shape, record, axis);
+  const configuration = configure(folded);
+  const [batch, rows, columns] = folded.shape;
+  if (batch * rows * columns === 0) return { configuration, source: "heuristic", launches: [] };
+  const counts = [batch, Math.ceil(rows / folded.block[0]), Math.ceil(columns / folded.block[1])];
+  const last = shape.at(-1) ?? 1;
+  const launches = () => {
+    const sizes = [
+      alignedDimension("rows", rows),
+      alignedDimension("columns", columns),
+      last === columns,
+    ];
+    const text = JSON.stringify([configuration, folded.block, sizes]);
+    const known = kernels.get(text) ?? blockKernel(problem, folded, configuration);
+    kernels.set(text, known);
+    const whole = (name: string) => [name, { argument: name, shape: folded.shape }] as const;
+    return [
+      {
+        kernel: known,
+        arguments: {
+          ...Object.fromEntries(
+            ["x", "out", ...Object.keys(inputs)].map((name) =>
+              inputs[name]?.shape.length === 1 ? [name, { argument: name }] : whole(name),
+            ),
+          ),
+          scale: { argument: "scale", shape: counts },
+          ...(record.hasGlobalScale && { globalScale: { argument: "globalScale" } }),
+        },
+      },
+    ];
+  };
+  return { configuration, source: "heuristic", launches };
+}
+
+function blockKernel(
+  { x, record, rounding, inputs, prologue }: Problem,
+  { shape: [, rowCount, columnCount], block: [down, across] }: Folded,
+  { rows, columns, warps }: QuantizeBlocksConfiguration,
+): KernelDefinition {
+  const sizes = [
+    dim("batch_size"),
+    alignedDimension("rows", rowCount),
+    alignedDimension("columns", columnCount),
+  ] as const;
+  const [, high, wide] = sizes;
+  const counts = [sizes[0], cdiv(high, down), cdiv(wide, across)] as const;
+  const own = Object.entries(inputs).map(
+    ([name, { dtype, shape }]) =>
+      [name, tensor(dtype, shape.length === 1 ? [wide] : sizes)] as const,
+  );
+  return kernel(
+    {
+      name: `quantize_${record.name}`,
+      grid: { column: cdiv(wide, columns), row: cdiv(high, rows), batch: sizes[0] },
+      warps,
+      inputs: {
+        x: tensor(x.dtype, sizes),
+        ...Object.fromEntries(own),
+        ...(record.hasGlobalScale && { globalScale: tensor(dtypes.f32, [1]) }),
+      },
+      outputs: { out: tensor(record.element, sizes), scale: tensor(record.scale, counts) },
+    },
+    (given) => {
+      const argument = given as unknown as { readonly [name: string]: Ref };
+      const { batch, row, column } = given as unknown as { readonly [name: string]: Scalar<"i32"> };
+      const window = (of: Ref, height: number, width: number): Ref =>
+        of.at(
+          batch as never,
+          slice((row as Scalar<"i32">).mul(height), height),
+          slice((column as Scalar<"i32">).mul(width), width),
+        ) as Ref;
+      const found = (name: string): Ref => {
+        const ref = argument[name];
+        if (ref === undefined) throw new Error(`the kernel has no ${name}`);
+        return ref;
+      };
+      const loaded = (name: string): Tile<"f32"> => {
+        const isRow = inputs[name]?.shape.length === 1;
+        const tile = isRow
+          ? found(name)
+              .at(slice((column as Scalar<"i32">).mul(columns), columns))
+              .load()
+              .reshape([1, columns])
+          : window(found(name), rows, columns).load();
+        return tile.cast(dtypes.f32);
+      };
+      const tiles = Object.fromEntries(
+        ["x", ...Object.keys(inputs)].map((name) => [name, loaded(name)]),
+      );
+      const values = (prologue === undefined ? loaded("x") : prologue(tiles)).cast(dtypes.f32);
+      const scaled = record.hasGlobalScale
+        ? values.div(found("globalScale").at(0).load() as never)
+        : values;
+      const blocks = scaled.reshape([rows / down, down, columns / across, across]) as Tile<"f32">;
+      const largest = blocks.abs().max({ axis: [1, 3], keepDims: true }) as Tile<"f32">;
+      const { codes, reciprocal } = scaleTiles(largest, record, rounding);
+      window(found("scale"), rows / down, columns / across).store(
+        codes.reshape([rows / down, columns / across]),
+      );
+      const { largest: most } = record;
+      const elements = timesReciprocal(blocks, codes, reciprocal).maximum(-most).minimum(most);
+      window(found("out"), rows, columns).store(
+        elements.reshape([rows, columns]).cast(record.element as DType),
+      );
+    },
+  ) as unknown as KernelDefinition;
+}
