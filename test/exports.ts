@@ -157,6 +157,10 @@ export const kernelReasons: Reasons = {
   pagedAttention: { gradient: "a step of generating text, of which nobody takes derivatives" },
   poolBackward: { benchmark: "not measured yet" },
   quantize: { gradient: "rounds to few bits, which has no derivative" },
+  quantizeBlocks: {
+    gradient: "rounds to few bits, which has no derivative; `nn.fakeQuantize` has one",
+    matrix: onHosts,
+  },
   quantized: { gradient: fewBits, matrix: "a description of weights, which computes nothing" },
   quantizeWeights: { gradient: fewBits, matrix: onHosts },
   raggedDot: {

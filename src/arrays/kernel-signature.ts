@@ -213,9 +213,10 @@ export function requireAgreement(
 /** The format of an array in programs, where it is the one that kernels have under this name. */
 function formatOf(value: GraphValue): DType | undefined {
   const { element } = typeOfArray(value);
-  const { dtype } = elements[element];
-  // Integers of 2 and 4 bits lie one in a byte in programs, and packed in kernels.
-  return storageOf(element) === dtype ? dtype : undefined;
+  const { dtype, kind } = elements[element];
+  const stored = storageOf(element);
+  // Codes of f4e2m1fn are u8 to kernels. Integers of 2 and 4 bits lie one in a byte in programs, and packed in kernels.
+  return kind === "float" || stored === dtype ? stored : undefined;
 }
 
 function requireFormats(

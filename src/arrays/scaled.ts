@@ -7,7 +7,9 @@
  * A block's scale follows from its largest magnitude (`block-scales.ts`). Elements are x / scale in f32, cut to the largest of the format and rounded
  * to even, or up or down by chance where a key is given. All devices give the same bits.
  */
-import type { DTypeName, FloatName } from "../formats/dtype.ts";
+import type { Operation } from "../device/operation.ts";
+import { dtypes } from "../formats/dtype.ts";
+import type { DType, DTypeName, FloatName } from "../formats/dtype.ts";
 import { floatFormats } from "../formats/floats.ts";
 import { blockExtents, scaledFormats } from "../formats/scaled/formats.ts";
 import type {
@@ -18,6 +20,13 @@ import type {
 } from "../formats/scaled/formats.ts";
 import { blockCounts, scaleShape, takesLayout } from "../formats/scaled/layout.ts";
 import type { ScaleLayout } from "../formats/scaled/layout.ts";
+import { sizeOf } from "../graph/ops/types.ts";
+import {
+  isFoldable,
+  quantizeBlocks as quantizeBlocksOperation,
+} from "../kernels/rows/quantize-blocks.ts";
+import { dim, tensor } from "../lang/index.ts";
+import type { TensorSpec } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { NDArray } from "./array.ts";
 import { globalScaleOf, scalesOf, timesReciprocal } from "./block-scales.ts";
@@ -43,6 +52,7 @@ import {
   sub,
 } from "./functions.ts";
 import { pad } from "./indexing.ts";
+import { fromKernel } from "./kernels.ts";
 import { bits } from "./random-bits.ts";
 import type { Key } from "./random-bits.ts";
 import { max } from "./reductions.ts";
@@ -142,26 +152,104 @@ export function quantizeBlocks<N extends ScaledFormatName>(
   requireKind("nn.quantizeBlocks", x, ["float"], 'convert it first: astype(x, "f32")');
   const record: ScaledFormat = scaledFormats[format];
   const axis = axisOf(options.axis ?? -1, x.rank);
-  const extents = blockExtents(record, x.rank, axis);
-  const numbers = astype(stopGradient(x), "f32");
-  const globalScale = record.hasGlobalScale ? wholeScale(numbers, record, options) : null;
-  const own = globalScale === null ? numbers : div(numbers, globalScale);
-  const { blocks, inner } = inBlocks(own, extents);
-  const beside =
-    options.scales === undefined
-      ? scalesOf(max(abs(blocks), { axis: inner, keepDims: true }), record, options.scaleRounding)
-      : besideBlocks(givenScales(options.scales, record, x.shape, axis), extents);
-  const scaled = timesReciprocal(blocks, beside, record);
-  const elements = rounded(scaled, record, options.key);
+  const constant = stopGradient(x);
+  const globalScale = record.hasGlobalScale
+    ? wholeScale(astype(constant, "f32"), record, options)
+    : null;
+  const [elements, scales] = isForKernel(x, record, axis, options)
+    ? byKernel(constant, record, axis, options.scaleRounding)(constant, ...onlyGiven(globalScale))
+    : quantised(constant, globalScale, record, axis, options);
   const plain = {
     format,
-    elements: new NDArray<ElementNameOf<N>>(outOfBlocks(elements, extents, x.shape).value),
-    scales: new NDArray<ScaleNameOf<N>>(reshape(beside, blockCounts(record, x.shape, axis)).value),
+    elements: new NDArray<ElementNameOf<N>>(elements.value),
+    scales: new NDArray<ScaleNameOf<N>>(scales.value),
     axis,
     layout: "plain",
     globalScale,
   } as const;
   return withScaleLayout(plain, options.layout ?? "plain");
+}
+
+/** Elements and plain scales. */
+type Quantised = readonly [elements: NDArray, scales: NDArray];
+
+/** What quantisation means, op by op. */
+function quantised(
+  x: NDArray,
+  globalScale: NDArray<"f32"> | null,
+  record: ScaledFormat,
+  axis: number,
+  { scales, scaleRounding, key }: QuantizeBlocksOptions,
+): Quantised {
+  const extents = blockExtents(record, x.rank, axis);
+  const numbers = astype(x, "f32");
+  const own = globalScale === null ? numbers : div(numbers, globalScale);
+  const { blocks, inner } = inBlocks(own, extents);
+  const beside =
+    scales === undefined
+      ? scalesOf(max(abs(blocks), { axis: inner, keepDims: true }), record, scaleRounding)
+      : besideBlocks(givenScales(scales, record, x.shape, axis), extents);
+  const elements = rounded(timesReciprocal(blocks, beside, record), record, key);
+  return [
+    outOfBlocks(elements, extents, x.shape),
+    reshape(beside, blockCounts(record, x.shape, axis)),
+  ];
+}
+
+const kernelFormats: readonly DTypeName[] = ["f32", "bf16", "f16"];
+
+/** Whether the library's kernel computes it, which reads x once. */
+function isForKernel(
+  { dtype, rank, shape }: NDArray,
+  record: ScaledFormat,
+  axis: number,
+  { scales, key }: QuantizeBlocksOptions,
+): boolean {
+  const isMeasured = scales === undefined && key === undefined;
+  return (
+    isMeasured &&
+    kernelFormats.includes(dtype) &&
+    isFoldable(record, rank, axis) &&
+    sizeOf(shape) > 0
+  );
+}
+
+function onlyGiven(globalScale: NDArray<"f32"> | null): readonly NDArray[] {
+  return globalScale === null ? [] : [reshape(globalScale, [1])];
+}
+
+/** Of x, and the global scale where the format has one. */
+type Quantise = (...given: readonly NDArray[]) => Quantised;
+
+/** One operation for each format and axis, so that layers share their kernels. */
+const made = new Map<string, Quantise>();
+
+function byKernel(
+  { dtype, rank }: NDArray,
+  format: ScaledFormat,
+  axis: number,
+  scaleRounding: ScaleRounding = "roundUp",
+): Quantise {
+  const key = [dtype, format.name, rank, axis, scaleRounding].join();
+  const known = made.get(key);
+  if (known !== undefined) return known;
+  const sizes = Array.from({ length: rank }, (_, each) => dim(`d${each}`));
+  const of: DType = dtypes[dtype];
+  const call: Quantise = fromKernel(
+    quantizeBlocksOperation({
+      x: tensor(of, sizes) as TensorSpec<"f32">,
+      ...{ format, axis, scaleRounding },
+      ...(format.element.bits === 4 && { out: dtypes.u8 }),
+    }) as unknown as Operation,
+    (...[x, globalScale]: readonly NDArray[]): Quantised => {
+      if (x === undefined) throw new Error("there is nothing to quantise");
+      const whole = globalScale === undefined ? null : astype(globalScale, "f32");
+      return quantised(x, whole, format, axis, { scaleRounding });
+    },
+    (args) => args.map((each) => full(each.shape, 0, each.dtype)),
+  );
+  made.set(key, call);
+  return call;
 }
 
 function wholeScale(

@@ -4,8 +4,9 @@
  * that moves as many bytes, in the same rounds.
  */
 import { tensor, bf16, f32, f8e4m3fn, i8 } from "tilewright";
-import type { DTypeName, Operation } from "tilewright";
-import { cast, copy, gated, permute, quantize, rotary } from "tilewright/kernels";
+import { fp8Block128x128, fp8Block1x128, mxfp4, mxfp6e3m2, mxfp8e4m3, nvfp4 } from "tilewright";
+import type { DTypeName, Operation, ScaledFormat } from "tilewright";
+import { cast, copy, gated, permute, quantize, quantizeBlocks, rotary } from "tilewright/kernels";
 import type { BenchCase } from "../case.ts";
 import { randomArray } from "../random.ts";
 import { besideCopy, libraryCase, requireNear } from "./library-case.ts";
@@ -137,6 +138,38 @@ function quantizeCase(to: "i8" | "f8e4m3fn", rows: number, columns: number): Ben
   });
 }
 
+/** Rows in a format with scales of blocks. */
+function quantizeBlocksCase(format: ScaledFormat, rows: number, columns: number): BenchCase {
+  const { name, element, scale, block, largest } = format;
+  const [across, along] = block;
+  const scales = (rows / across) * (columns / along);
+  const counts = [rows / across, columns / along];
+  return besideCopy({
+    name: `library quantizeBlocks bf16 to ${name} ${rows}x${columns}`,
+    task: { op: "quantizeBlocks", rows, columns, dtype: "bf16", out: name },
+    bytes: rows * columns * (2 + element.bits / 8) + (scales * scale.bits) / 8,
+    operation: quantizeBlocks({ x: tensor(bf16, [rows, columns]), format }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomArray(device, bf16, [rows, columns], seed),
+      out: device.allocate<DTypeName>(element, [rows, columns]),
+      scale: device.allocate<DTypeName>(scale, counts),
+      ...(format.hasGlobalScale && { globalScale: randomArray(device, f32, [1], seed) }),
+    }),
+    check: async (numbers) => {
+      const row = rows - 1;
+      const [x, found] = [await numbers("x", row), await numbers("out", row)];
+      const own = await numbers("scale", Math.floor(row / across));
+      const [global = 1] = format.hasGlobalScale ? await numbers("globalScale") : [1];
+      for (const [column, value] of x.entries()) {
+        const step = (own[Math.floor(column / along)] ?? NaN) * Math.abs(global);
+        const wanted = (found[column] ?? NaN) * step * Math.sign(global);
+        // An eighth of the largest element is the coarsest step, and scales of eight bits are rounded themselves.
+        requireNear(`quantizeBlocks[${column}]`, wanted, value, step * largest * 0.2);
+      }
+    },
+  });
+}
+
 /** Axes exchanged. */
 function permuteCase(rows: number, columns: number): BenchCase {
   return besideCopy({
@@ -174,6 +207,9 @@ export function mapCases(rows: number, columns: number): readonly BenchCase[] {
     gatedCase(rows, columns),
     quantizeCase("i8", rows, columns),
     quantizeCase("f8e4m3fn", rows, columns),
+    ...Object.values({ mxfp8e4m3, mxfp6e3m2, mxfp4, nvfp4, fp8Block1x128, fp8Block128x128 }).map(
+      (format) => quantizeBlocksCase(format, rows, columns),
+    ),
     permuteCase(rows, columns),
   ];
 }

@@ -19,6 +19,7 @@
 import * as formats from "../dtype.ts";
 import type { DType } from "../dtype.ts";
 
+/** The name of a format with scales, such as `"mxfp4"`. */
 export type ScaledFormatName =
   | "mxfp8e4m3"
   | "mxfp8e5m2"
@@ -40,6 +41,7 @@ export interface ScaledFormat<
   E extends ScaledElementName = ScaledElementName,
   S extends ScaleName = ScaleName,
 > {
+  /** Its name, such as `"mxfp4"`. */
   readonly name: N;
   /** The format of the elements. */
   readonly element: DType<E>;

@@ -3,6 +3,7 @@
  * two is its code.
  */
 import { dtypes, f32, u32, u8 } from "../../formats/dtype.ts";
+import type { DType, FloatName } from "../../formats/dtype.ts";
 import { floatFormats } from "../../formats/floats.ts";
 import type { ScaledFormat } from "../../formats/scaled/formats.ts";
 import type { ScaleRounding } from "../../formats/scaled/scale-rounding.ts";
@@ -74,4 +75,35 @@ export function timesReciprocal(
   const factors = codes.cast(f32);
   const isZero = factors.eq(0);
   return isZero.select(0, numbers.div(isZero.select(1, factors) as Tile<"f32">)) as Tile<"f32">;
+}
+
+/**
+ * Codes of numbers of 16 bits times powers of two, in formats of 4 and 6 bits: with another power of two as factor, the exponent of an f32 is that of the format, and
+ * its subnormal numbers are the format's. Adding half of the last place then rounds all of them alike.
+ *
+ *   f4e2m1fn of 2.5     2.5 · 2^-126 has the bits 01 01 0…     + half of a place, to even     ──▶     10 0: 4
+ *
+ * 11 bits of a significand are all there wherever a place of the format is: what f32 loses lies below 2^-23.
+ */
+export function placedCodes(
+  numbers: Tile<"f32">,
+  reciprocal: Tile<"f32">,
+  element: DType<FloatName>,
+): Tile<"u32"> {
+  const { exponentBits, mantissaBits, bias } = floatFormats[element.name];
+  const [shift, signPlace] = [23 - mantissaBits, exponentBits + mantissaBits];
+  const words = numbers
+    .mul(reciprocal)
+    .mul(2 ** (bias - 127))
+    .bitcast(u32);
+  const magnitude = words.and(0x7fffffff);
+  const last = magnitude.shr(shift).and(1);
+  const places = magnitude
+    .add(last)
+    .add(2 ** (shift - 1) - 1)
+    .shr(shift);
+  const sign = words.shr(31 - signPlace).and(2 ** signPlace);
+  const codes = places.minimum(2 ** signPlace - 1).or(sign);
+  // Beside a scale that is NaN, elements are what NaN becomes: -0.
+  return reciprocal.isNan().select(2 ** signPlace, codes) as Tile<"u32">;
 }

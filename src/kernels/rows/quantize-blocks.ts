@@ -12,6 +12,7 @@ import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
+import { denseBits } from "../../formats/packed.ts";
 import { blockExtents, scaledFormats } from "../../formats/scaled/formats.ts";
 import type {
   ElementNameOf,
@@ -36,10 +37,19 @@ import {
 } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
 import { alignedDimension, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
-import { scaleTiles, timesReciprocal } from "./block-scale-tiles.ts";
+import { placedCodes, scaleTiles, timesReciprocal } from "./block-scale-tiles.ts";
+
+/** x and the further arrays, of a tile, in f32. */
+export type PrologueTiles<I> = { readonly x: Tile<"f32"> } & {
+  readonly [N in keyof I]: Tile<"f32">;
+};
 
 /** What `quantizeBlocks` is made for. */
-export interface QuantizeBlocksSpec<X extends FloatName, N extends ScaledFormatName> {
+export interface QuantizeBlocksSpec<
+  X extends FloatName,
+  N extends ScaledFormatName,
+  I extends { readonly [name: string]: TensorSpec } = Empty,
+> {
   /** What is quantised, by rows. A format is an array of [m, n]. */
   readonly x: GivenArray<X>;
   /** The format of the results, such as `mxfp4`. */
@@ -48,10 +58,12 @@ export interface QuantizeBlocksSpec<X extends FloatName, N extends ScaledFormatN
   readonly axis?: number;
   /** How scales that are powers of two are rounded; "roundUp" by default. */
   readonly scaleRounding?: ScaleRounding;
+  /** A code a byte, as programs keep them, instead of elements of the format. */
+  readonly out?: DType<"u8">;
   /** Further arrays of x's shape, or with a number for each place of its last axis, for the prologue. */
-  readonly inputs?: { readonly [name: string]: TensorSpec };
+  readonly inputs?: I;
   /** What is quantised instead of x: an activation of it, or what a norm makes of it. Element by element. */
-  readonly prologue?: (tiles: { readonly [name: string]: Tile<"f32"> }) => Tile;
+  readonly prologue?: (tiles: PrologueTiles<I>) => Tile;
 }
 
 type GlobalScale<N extends ScaledFormatName> = N extends "nvfp4"
@@ -69,8 +81,12 @@ export interface QuantizeBlocksConfiguration {
 }
 
 /** The operation that `quantizeBlocks` makes. */
-export type QuantizeBlocksOperation<X extends FloatName, N extends ScaledFormatName> = Operation<
-  { readonly x: TensorSpec<X> } & GlobalScale<N>,
+export type QuantizeBlocksOperation<
+  X extends FloatName,
+  N extends ScaledFormatName,
+  I extends { readonly [name: string]: TensorSpec } = Empty,
+> = Operation<
+  { readonly x: TensorSpec<X> } & GlobalScale<N> & I,
   { readonly out: TensorSpec<ElementNameOf<N>>; readonly scale: TensorSpec<ScaleNameOf<N>> },
   Empty,
   QuantizeBlocksConfiguration
@@ -79,6 +95,8 @@ export type QuantizeBlocksOperation<X extends FloatName, N extends ScaledFormatN
 interface Problem {
   readonly x: TensorSpec;
   readonly record: ScaledFormat;
+  /** The format of the elements' memory. */
+  readonly stored: DType;
   readonly axis: number;
   readonly rounding: ScaleRounding;
   readonly inputs: { readonly [name: string]: TensorSpec };
@@ -87,9 +105,11 @@ interface Problem {
 }
 
 /** x in a format with scales: its elements, and the scales of its blocks in the plain layout. */
-export function quantizeBlocks<X extends FloatName, N extends ScaledFormatName>(
-  spec: QuantizeBlocksSpec<X, N>,
-): QuantizeBlocksOperation<X, N> {
+export function quantizeBlocks<
+  X extends FloatName,
+  N extends ScaledFormatName,
+  const I extends { readonly [name: string]: TensorSpec } = Empty,
+>(spec: QuantizeBlocksSpec<X, N, I>): QuantizeBlocksOperation<X, N, I> {
   const location = captureLocation();
   const of = "quantizeBlocks";
   requireFields(
@@ -99,6 +119,7 @@ export function quantizeBlocks<X extends FloatName, N extends ScaledFormatName>(
       x: "array",
       format: "settings",
       axis: "number",
+      out: "format",
       scaleRounding: "choice",
       inputs: "named",
       prologue: "function",
@@ -135,7 +156,8 @@ export function quantizeBlocks<X extends FloatName, N extends ScaledFormatName>(
       shapeText(x.shape),
       location,
     );
-  const { inputs = {}, prologue } = spec;
+  const { prologue } = spec;
+  const inputs: { readonly [name: string]: TensorSpec } = spec.inputs ?? {};
   for (const [name, { shape, strides }] of Object.entries(inputs)) {
     const wanted = shape.length === 1 ? x.shape.slice(-1) : x.shape;
     if (shapeText(shape) !== shapeText(wanted) || strides !== undefined || reserved.includes(name))
@@ -162,7 +184,20 @@ export function quantizeBlocks<X extends FloatName, N extends ScaledFormatName>(
     );
   const extents = blockExtents(record, rank, axis);
   const counts = x.shape.map((size, each) => ceilDivSize(size, extents[each] ?? 1));
-  const problem = { x, record, axis, rounding, inputs, prologue, kernels: new Map() } as Problem;
+  const stored: DType = spec.out ?? record.element;
+  if (stored !== record.element && stored !== dtypes.u8)
+    throw refused(
+      "TW9901",
+      `${of} stores no codes like that`,
+      `u8, or ${record.element.name}`,
+      stored.name,
+      location,
+    );
+  const problem = {
+    ...{ x, record, stored, axis, rounding, inputs },
+    prologue: prologue as unknown as Problem["prologue"],
+    kernels: new Map<string, KernelDefinition>(),
+  };
   return operation({
     name: "quantize_blocks",
     inputs: {
@@ -170,9 +205,9 @@ export function quantizeBlocks<X extends FloatName, N extends ScaledFormatName>(
       ...inputs,
       ...(record.hasGlobalScale && { globalScale: tensor(dtypes.f32, [1]) }),
     },
-    outputs: { out: tensor(record.element, x.shape), scale: tensor(record.scale, counts) },
+    outputs: { out: tensor(stored, x.shape), scale: tensor(record.scale, counts) },
     plan: (dimensions) => planBlocks(problem, dimensions),
-  }) as unknown as QuantizeBlocksOperation<X, N>;
+  }) as unknown as QuantizeBlocksOperation<X, N, I>;
 }
 
 const reserved: readonly string[] = ["x", "out", "scale", "globalScale", "batch", "row", "column"];
@@ -266,8 +301,16 @@ function planBlocks(
   return { configuration, source: "heuristic", launches };
 }
 
+/** Elements, or their codes in u32, as they are stored: as elements or as bytes. */
+function asStored(made: Tile, element: DType, stored: DType): Tile {
+  if (made.dtype === stored) return made;
+  const bits = element.bits === 4 ? dtypes.u4 : dtypes.u8;
+  const own = made.dtype === element ? made.bitcast(bits) : made.cast(bits);
+  return stored === element ? own.bitcast(element) : own.cast(dtypes.u8);
+}
+
 function blockKernel(
-  { x, record, rounding, inputs, prologue }: Problem,
+  { x, record, stored, rounding, inputs, prologue }: Problem,
   { shape: [, rowCount, columnCount], block: [down, across] }: Folded,
   { rows, columns, warps }: QuantizeBlocksConfiguration,
 ): KernelDefinition {
@@ -292,7 +335,7 @@ function blockKernel(
         ...Object.fromEntries(own),
         ...(record.hasGlobalScale && { globalScale: tensor(dtypes.f32, [1]) }),
       },
-      outputs: { out: tensor(record.element, sizes), scale: tensor(record.scale, counts) },
+      outputs: { out: tensor(stored, sizes), scale: tensor(record.scale, counts) },
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: Ref };
@@ -331,11 +374,17 @@ function blockKernel(
       window(found("scale"), rows / down, columns / across).store(
         codes.reshape([rows / down, columns / across]),
       );
-      const { largest: most } = record;
-      const elements = timesReciprocal(blocks, codes, reciprocal).maximum(-most).minimum(most);
-      window(found("out"), rows, columns).store(
-        elements.reshape([rows, columns]).cast(record.element as DType),
-      );
+      const { element } = record;
+      const isShort = x.dtype.bits === 16 && prologue === undefined && denseBits(element) < 8;
+      const stores =
+        reciprocal !== undefined && isShort
+          ? asStored(placedCodes(blocks, reciprocal, element), element, stored)
+          : asStored(
+              timesReciprocal(blocks, codes, reciprocal).cast(element as DType),
+              element,
+              stored,
+            );
+      window(found("out"), rows, columns).store(stores.reshape([rows, columns]));
     },
   ) as unknown as KernelDefinition;
 }

@@ -11,7 +11,9 @@ import {
   f8e8m0fnu,
   i32,
   i4,
+  mxfp4,
   u32,
+  u8,
 } from "tilewright";
 import { fromBody, given } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
@@ -287,6 +289,13 @@ export const kernelCalls: readonly BadCall[] = [
     x: matrix,
     out: parameter(() => f8e4m3fn),
     groupSize: optional(() => 32),
+  }),
+  ...ofFields("quantizeBlocks", {
+    x: matrix,
+    format: parameter(() => mxfp4),
+    axis: optional(() => 1, "negative", "zero"),
+    scaleRounding: optional(() => "floor"),
+    out: optional(() => u8),
   }),
   ...ofFields("histogram", {
     x: format,
