@@ -103,6 +103,16 @@ const cases: readonly Case[] = [
     levels: 1,
   },
   {
+    name: "few of many rows",
+    rows: 70_000,
+    updates: 90,
+    width: 1,
+    element: "i32",
+    combine: "add",
+    row: (update) => (update % 3 === 0 ? 69_999 : ((update * 7919) % 70_003) - 1),
+    levels: 0,
+  },
+  {
     name: "few updates",
     rows: 9,
     updates: 100,

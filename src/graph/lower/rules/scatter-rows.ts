@@ -9,7 +9,7 @@
  * chunks, until few are left: a row then takes what is before its first whole chunk, its chunks, and what is after them. The cost follows the
  * number of updates and of rows, whatever the skew, and the order of sums follows from the sorted rows alone: every run gives the same bits.
  */
-import { cdiv, iota, loop, slice } from "../../../lang/index.ts";
+import { cdiv, constant, full, iota, loop, slice } from "../../../lang/index.ts";
 import type { Scalar, Tile } from "../../../lang/index.ts";
 import { i32 } from "../../../formats/dtype.ts";
 import { capturesOf } from "../../ops/captures.ts";
@@ -36,12 +36,16 @@ type Indices = Tile<"i32">;
 const chunk = 32;
 /** A row with no more is combined in the order of its updates. */
 const fewUpdates = 2 * chunk;
-/** As many entries of one row are combined one after the other: another level would cost a launch. */
-const mostEntries = 16 * chunk;
 /** Updates that are loaded together, so that their latencies overlap. */
 const together = 4;
 /** Elements of a block's tile. */
 const blockElements = 1024;
+/** Where most rows have no update, blocks are larger and load one at a time. */
+const sparseElements = 2 * blockElements;
+/** So many times more rows than updates, so wide, and so many at least: looking for updates in each block takes less than for each row. */
+const sparseRows = 8;
+const narrowRow = 2;
+const manyRows = 2 ** 16;
 /** Fewer blocks leave processors idle. */
 const manyBlocks = 512;
 
@@ -56,6 +60,8 @@ interface SortedRows {
   readonly width: number;
   /** The first update of each row, and the end of the last one: i32[batches, rows + 1]. */
   readonly starts: GraphValue;
+  /** Whether so few of so many narrow rows are updated that blocks look for their own updates instead. */
+  readonly isSparse: boolean;
 }
 
 function sortedRowsOf(op: Scatter, operand: GraphValue): SortedRows {
@@ -63,10 +69,10 @@ function sortedRowsOf(op: Scatter, operand: GraphValue): SortedRows {
   const { shape: indices } = tensorTypeOf(op.operands.scatter_indices);
   const outer = op.attributes.scatter_dimension_numbers.input_batching_dims.length;
   const [batches, rows] = [sizeOf(shape.slice(0, outer)), shape[outer] ?? 1];
+  const [updates, width] = [indices[outer] ?? 0, sizeOf(shape.slice(outer + 1))];
   return {
-    ...{ op, batches, rows },
-    updates: indices[outer] ?? 0,
-    width: sizeOf(shape.slice(outer + 1)),
+    ...{ op, batches, rows, updates, width },
+    isSparse: rows >= sparseRows * updates && width <= narrowRow && rows >= manyRows,
     starts: graphValue(tensorType("i32", [batches, rows + 1])),
   };
 }
@@ -76,6 +82,11 @@ interface Level {
   readonly value: GraphValue;
   readonly size: number;
   readonly count: number;
+}
+
+/** As many times as entries of one row may be loaded one after the other: another level would cost a launch. */
+function mostTurns({ updates, rows }: SortedRows): number {
+  return updates < rows ? 128 : 512;
 }
 
 /** Whether entries may be combined before they meet what is there. */
@@ -106,13 +117,18 @@ export function sortedRowSteps(op: Scatter): readonly KernelStep[] {
       uses: [],
       results: [of.starts],
       key: "starts of rows",
-      rule: (points, context) => [startsAt(of, points, context)],
+      rule: (points, context) => {
+        const [batch, row] = [points.axis(0), points.axis(1)].map(tileOfIndex);
+        if (batch === undefined || row === undefined) return [];
+        return [fullTile(startsAt(of, batch, row, points.tile, context), points)];
+      },
     },
   ];
+  if (of.isSparse) steps.pop();
   const levels: Level[] = [{ value: update, size: 1, count: of.batches * of.updates }];
   for (;;) {
     const from = levels.at(-1) as Level;
-    if (!hasChunks(op) || from.count <= mostEntries) break;
+    if (!hasChunks(op) || from.count <= mostTurns(of)) break;
     const count = Math.floor(from.count / chunk);
     const value = graphValue(tensorType(partial, [count, of.width]));
     const to = { value, size: from.size * chunk, count };
@@ -134,13 +150,14 @@ export function sortedRowSteps(op: Scatter): readonly KernelStep[] {
     });
     levels.push(to);
   }
-  const tile = tileOf(of.batches * of.rows, of.width);
+  const most = of.updates < of.rows ? sparseElements : blockElements;
+  const tile = tileOf(of.batches * of.rows, of.width, most);
   steps.push({
     title: "sorted",
-    inputs: [...levels.slice(1).map(({ value }) => value), of.starts],
+    inputs: [...levels.slice(1).map(({ value }) => value), of.isSparse ? indices : of.starts],
     uses: [...inputs, ...updates, ...captures],
     results: op.results,
-    key: `sorted rows, ${levels.length} levels`,
+    key: `sorted rows, ${levels.length} levels${of.isSparse ? ", searched" : ""}`,
     tiled: {
       title: "rows",
       loadsWindows: false,
@@ -156,14 +173,14 @@ export function sortedRowSteps(op: Scatter): readonly KernelStep[] {
 /** Rows and columns of a block. */
 type BlockTile = readonly [rows: number, columns: number];
 
-function tileOf(rows: number, width: number): BlockTile {
+function tileOf(rows: number, width: number, most = blockElements): BlockTile {
   const waste = (columns: number): number => cdiv(width, columns) * (columns + 8);
   const columns =
     width <= 256
       ? tileExtent(width, 1, 256)
       : [256, 128, 64].reduce((best, each) => (waste(each) < waste(best) ? each : best));
   const parts = cdiv(width, columns);
-  let height = tileExtent(rows, 1, Math.max(1, blockElements / columns));
+  let height = tileExtent(rows, 1, Math.max(1, most / columns));
   while (height > 1 && cdiv(rows, height) * parts < manyBlocks) height /= 2;
   return [height, columns];
 }
@@ -172,18 +189,23 @@ function gridOf(rows: number, width: number, [height, columns]: BlockTile) {
   return { part: cdiv(rows, height), column: cdiv(width, columns) };
 }
 
-/** How many updates of its batch come before each row's, by halving. */
-function startsAt({ op, updates }: SortedRows, points: Points, context: PointContext): Indices {
-  const first = tileOfIndex(points.axis(0)).mul(updates);
-  const wanted = tileOfIndex(points.axis(1));
+/** Where the updates of rows begin, each in its batch, by halving. */
+function startsAt(
+  { op, updates }: SortedRows,
+  batch: Indices,
+  row: Indices,
+  tile: readonly number[],
+  context: PointContext,
+): Indices {
+  const first = batch.mul(updates);
   let found: Indices = tileOfIndex(0);
   for (let step = 2 ** Math.floor(Math.log2(updates)); step >= 1; step /= 2) {
     const probe = found.add(step);
-    const there = rowOf(op, first.add(probe.sub(1).minimum(updates - 1)), points.tile, context);
-    const isBefore = there.lt(wanted).and(probe.le(updates));
+    const there = rowOf(op, first.add(probe.sub(1).minimum(updates - 1)), tile, context);
+    const isBefore = there.lt(row).and(probe.le(updates));
     found = isBefore.select(probe, found);
   }
-  return fullTile(first.add(found), points);
+  return first.add(found);
 }
 
 /** The row that an update is for, by its number among those of all batches. */
@@ -241,24 +263,22 @@ function entriesAt(
   return context.element(value, Points.window(tensorTypeOf(value).shape, tile, place));
 }
 
-/** The carry combined with entries of a level from `first` to `end`, in their order. */
+/** The carry combined with entries of a level from `first` to `end`, in their order; no row has more than `most`. */
 function combineEntries(
   carry: readonly Tile[],
   level: Level,
   first: Indices,
   end: Indices,
   block: Block,
+  most: Scalar<"i32"> = end.sub(first).max(),
 ): readonly Tile[] {
   const { op } = block.of;
   const { lift, combine } = foldingOf(op.regions.update_computation, op.operands.inputs);
   const lifted = level.size === 1 ? lift : (tile: Tile): Tile => tile;
   const values = level.size === 1 ? op.operands.updates : [level.value];
-  const atOnce = hasChunks(op) ? together : 1;
-  const turns = end
-    .sub(first)
-    .max()
-    .add(atOnce - 1)
-    .div(atOnce);
+  const isDense = block.of.updates >= block.of.rows;
+  const atOnce = hasChunks(op) ? (isDense ? together : 1) : 1;
+  const turns = most.add(atOnce - 1).div(atOnce);
   return loop({ to: turns, carry: [...carry] }, (turn, sums) => {
     const inner = block.context.inner();
     const entries = Array.from({ length: atOnce }, (_, i) => first.add(turn.mul(atOnce)).add(i));
@@ -293,6 +313,67 @@ function combineByChunks(
   const before = combineEntries(carry, level, first, isFew.select(end, from.mul(chunk)), block);
   const within = combineByChunks(before, above, from, to, block);
   return combineEntries(within, level, isFew.select(end, to.mul(chunk)), end, block);
+}
+
+/** Updates combined one by one where no row of a block has many, which is asked once, and by chunks otherwise. */
+function combineUpdates(
+  carry: readonly Tile[],
+  levels: readonly Level[],
+  first: Indices,
+  end: Indices,
+  block: Block,
+): readonly Tile[] {
+  const [updates, ...chunks] = levels;
+  if (updates === undefined) return carry;
+  const most = end.sub(first).max();
+  if (chunks.length === 0) return combineEntries(carry, updates, first, end, block, most);
+  const hasMany = most.gt(fewUpdates);
+  const few = combineEntries(carry, updates, first, end, block, hasMany.select(zero(), most));
+  return loop({ to: hasMany.select(one(), zero()), carry: [...few] }, (_, sums) => [
+    ...combineByChunks(sums, levels, first, end, block),
+  ]);
+}
+
+const zero = (): Scalar<"i32"> => constant(i32, 0);
+const one = (): Scalar<"i32"> => constant(i32, 1);
+
+/** Where the updates of a block's rows begin and end: as they are known, or found among those of the block, of which there may be none. */
+function rangesOf(
+  of: SortedRows,
+  row: Indices,
+  tile: BlockTile,
+  { context, at }: TiledParts,
+): readonly [first: Indices, end: Indices] {
+  if (!of.isSparse) {
+    const place = row.add(row.div(of.rows));
+    const startOf = (entry: Indices): Indices => {
+      const flat = Points.at([of.batches * (of.rows + 1)], tile, [entry]);
+      const shape = tensorTypeOf(of.starts).shape;
+      return indexOfTile(context.element(of.starts, flat.reshape(shape)));
+    };
+    return [startOf(place), startOf(place.add(1))];
+  }
+  const [height] = tile;
+  const ends = [2, 1];
+  const isLast = iota(i32, ends, { axis: 0 });
+  const edge = isLast
+    .mul(height - 1)
+    .add(at("part").mul(height))
+    .minimum(of.batches * of.rows - 1);
+  const batch = edge.div(of.rows);
+  const found = startsAt(of, batch, edge.sub(batch.mul(of.rows)).add(isLast), ends, context);
+  const [low, high] = [found.min(), found.max()];
+  const none = full(i32, [height, 1], 0).add(low);
+  const hasAny = high.gt(low).select(one(), zero());
+  const [first = none, end = none] = loop({ to: hasAny, carry: [none, none] }, () => {
+    const inner = context.inner();
+    const own = row.div(of.rows);
+    const within = row.sub(own.mul(of.rows));
+    return [within, within.add(1)].map((each) =>
+      startsAt(of, own, each, tile, inner).broadcastTo([height, 1]),
+    ) as [Indices, Indices];
+  });
+  return [first, end];
 }
 
 /** Chunks of entries: those within one row combined, others anything. */
@@ -340,13 +421,7 @@ function combineRows(
   const total = of.batches * of.rows;
   const block = blockOf(of, tensorTypeOf(operand).shape, total, tile, parts);
   const row = rowNumbers(parts, total, tile);
-  const place = row.add(row.div(of.rows));
-  const startOf = (at: Indices): Indices => {
-    const flat = Points.at([of.batches * (of.rows + 1)], tile, [at]);
-    const shape = tensorTypeOf(of.starts).shape;
-    return indexOfTile(parts.context.element(of.starts, flat.reshape(shape)));
-  };
-  const [first, end] = [startOf(place), startOf(place.add(1))];
+  const [first, end] = rangesOf(of, row, tile, parts);
   const { lift, finish } = foldingOf(regions.update_computation, operands.inputs);
   const start = operands.inputs.map((each) => parts.context.element(each, block.points));
   const results = keepsLast(of.op)
@@ -355,7 +430,7 @@ function combineRows(
         const last = entriesAt({ ...updates, value }, end.sub(1), block, parts.context);
         return select(first.lt(end), last, old);
       })
-    : combineByChunks(
+    : combineUpdates(
         start.map((tile_) => fullTile(lift(tile_), block.points)),
         levels,
         first,
