@@ -21,7 +21,7 @@
  *   %2 = dynamic_update_slice %1, f(slice %1)      %1 at the points of %2 and at those of the slice
  */
 import { capturesOf } from "../ops/captures.ts";
-import { elementwiseOps } from "../ops/elementwise.ts";
+import { isElementwise } from "../ops/elementwise-kinds.ts";
 import { elements } from "../ops/elements.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
@@ -137,7 +137,7 @@ const mostPoints = 16;
 
 /** Ops that ask for operands at their own points, or at the same positions. */
 function isAtOwnPoints({ kind }: AnyGraphOp): boolean {
-  return Object.hasOwn(elementwiseOps, kind) || kind === "stablehlo.reshape";
+  return isElementwise(kind) || kind === "stablehlo.reshape";
 }
 
 /** The ops of a region whose results have memory. */

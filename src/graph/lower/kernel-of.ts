@@ -8,7 +8,7 @@ import { i32 } from "../../formats/dtype.ts";
 import { tensor, cdiv, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { activeTrace } from "../../lang/trace.ts";
-import { elementwiseOps } from "../ops/elementwise.ts";
+import { isElementwise } from "../ops/elementwise-kinds.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
 import { isTensor, sizeOf, typeText } from "../ops/types.ts";
@@ -133,7 +133,7 @@ function makeKernel(group: Group): KernelDefinition {
  */
 export function pointwiseInputs({ ops, inputs, rule, tiled }: Group): readonly GraphValue[] {
   if (rule !== undefined || tiled !== undefined) return [];
-  const isElsewhere = (op: AnyGraphOp): boolean => !Object.hasOwn(elementwiseOps, op.kind);
+  const isElsewhere = (op: AnyGraphOp): boolean => !isElementwise(op.kind);
   // Backwards: whatever an op needs that looks elsewhere is looked at elsewhere.
   const elsewhere = new Set<GraphValue>();
   for (const op of [...ops].reverse()) {
@@ -231,7 +231,7 @@ function innerCuts(op: AnyGraphOp): readonly number[] {
 
 /** Whether an op asks for elements at other points than its own, and not for the same one at all of them. */
 function isElsewhere(op: AnyGraphOp): boolean {
-  if (Object.hasOwn(elementwiseOps, op.kind) || op.kind === "stablehlo.reshape") return false;
+  if (isElementwise(op.kind) || op.kind === "stablehlo.reshape") return false;
   return operandsOf(op).some(({ type }) => isTensor(type) && sizeOf(type.shape) > 1);
 }
 

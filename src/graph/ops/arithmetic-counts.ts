@@ -5,7 +5,7 @@
  *   add [n]                            n
  *   reduce [m, n] by a sum             m·n
  */
-import { elementwiseOps } from "./elementwise.ts";
+import { isElementwise } from "./elementwise-kinds.ts";
 import type { AnyGraphOp, GraphOp } from "./node.ts";
 import type { GraphOpKind } from "./table.ts";
 import { operandsOf, regionsOf } from "./traverse.ts";
@@ -52,7 +52,7 @@ export function productCount(op: AnyGraphOp): number {
 
 /** Elements that functions are applied to. */
 export function elementCount(op: AnyGraphOp): number {
-  if (Object.hasOwn(elementwiseOps, op.kind)) return resultElements(op);
+  if (isElementwise(op.kind)) return resultElements(op);
   const functions = regionsOf(op).reduce((sum, { ops }) => sum + ops.length, 0);
   const largest = Math.max(0, ...operandsOf(op).map((value) => sizeOf(shapeOf(value))));
   return functions === 0 ? 0 : largest;

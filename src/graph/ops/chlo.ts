@@ -8,7 +8,8 @@ function unary(summary: string) {
   return { ...pure, summary, operands: { operand: "one" } } as const;
 }
 
-export const chloOps = defineGraphOps({
+/** Those that compute each element from the elements at its place. */
+export const chloElementwiseOps = defineGraphOps({
   "chlo.acos": unary("Inverse cosine."),
   "chlo.acosh": unary("Inverse hyperbolic cosine."),
   "chlo.asin": unary("Inverse sine."),
@@ -42,6 +43,9 @@ export const chloOps = defineGraphOps({
     summary: "High half of the double-width product.",
     operands: { lhs: "one", rhs: "one" },
   },
+});
+
+const otherOps = defineGraphOps({
   "chlo.top_k": {
     summary: "The k largest elements of the last axis, in order, and their indices.",
     operands: { operand: "one" },
@@ -73,3 +77,5 @@ export const chloOps = defineGraphOps({
     text: "scan",
   },
 });
+
+export const chloOps = { ...chloElementwiseOps, ...otherOps } as const;

@@ -8,7 +8,8 @@
  * A comparator is given its elements in turn (left 0, right 0, left 1, right 1 …). It compares a key where both sides are the same
  * expression, one of left elements and one of right ones.
  */
-import { elementwiseOps, floatOrders } from "../../ops/elementwise.ts";
+import { isElementwise } from "../../ops/elementwise-kinds.ts";
+import { floatOrders } from "../../ops/elementwise.ts";
 import type { FloatOrder } from "../../ops/elementwise.ts";
 import { elements } from "../../ops/elements.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
@@ -130,7 +131,7 @@ class Reader {
 /** Ops that work on whole arrays as they do on numbers. */
 function isPlain({ kind, results }: AnyGraphOp): boolean {
   const isAlone = results.every(({ type }) => isTensor(type) && type.shape.length === 0);
-  return isAlone && (kind === "stablehlo.constant" || Object.hasOwn(elementwiseOps, kind));
+  return isAlone && (kind === "stablehlo.constant" || isElementwise(kind));
 }
 
 function isFloat({ type }: GraphValue): boolean {

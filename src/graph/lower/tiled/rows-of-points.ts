@@ -29,8 +29,8 @@ export function blockElements(count: number): number {
 }
 
 /** The widest tile that leaves few of its columns empty. */
-function tileColumns(columns: number): number {
-  const widest = tileExtent(columns, 1, mostColumns);
+function tileColumns(columns: number, most = mostColumns): number {
+  const widest = tileExtent(columns, 1, most);
   for (let width = widest; width > leastColumns; width /= 2)
     if (Math.ceil(columns / width) * width * 8 <= columns * 9) return width;
   return Math.min(widest, leastColumns);
@@ -53,8 +53,10 @@ export function rowTilesOf(
   const count = sizeOf(shape);
   const rows = count / columns;
   if (columns < leastColumns || count === 0 || !Number.isInteger(rows)) return undefined;
-  const width = tileColumns(columns);
-  const height = Math.max(1, blockElements(count) / width);
+  // Of few rows a tile has no more, and is as much wider.
+  const most = Math.max(1, blockElements(count) / tileColumns(columns));
+  const height = Math.min(most, tileExtent(rows, 1, most));
+  const width = tileColumns(columns, (mostColumns * most) / height);
   const across = cdiv(columns, width);
   const tile = [height, width];
   const placeOf = (block: Scalar<"i32">) =>
