@@ -9,11 +9,14 @@ import { Random } from "../../support/random.ts";
 import { tensor } from "../evaluate/index.ts";
 import type { Tensor } from "../evaluate/index.ts";
 import { numbersOf } from "../evaluate/scalars.ts";
-import { sizeOf } from "../ops/index.ts";
+import { moduleOf } from "../ops/node.ts";
+import type { GraphModule } from "../ops/node.ts";
+import { sizeOf } from "../ops/types.ts";
 import { compilePlan } from "../plan/compile.ts";
 import { Program } from "../plan/program.ts";
 import { planText } from "../plan/text.ts";
 import { parseGraph } from "../text/index.ts";
+import { vjp } from "../transform/jvp.ts";
 
 let device: Device;
 beforeAll(async () => {
@@ -130,6 +133,10 @@ function numbersIn(x: Tensor): readonly number[] {
 async function run(text: string, inputs: readonly Tensor[]) {
   const [module] = parseGraph(text);
   if (module === undefined) throw new Error("the text has a program");
+  return runModule(module, inputs);
+}
+
+async function runModule(module: GraphModule, inputs: readonly Tensor[]) {
   const plan = compilePlan(module, "main");
   const program = await Program.load(device, plan);
   try {
@@ -231,6 +238,58 @@ describe("are scans", () => {
     ]);
     expect(found).toEqual(wanted);
     expect(plan).toContain("scanWith(");
+  });
+});
+
+/** The sum of all products of results and weights, differentiated by the inputs. */
+function gradientOf(text: string): GraphModule {
+  const [module] = parseGraph(text);
+  const main = module?.functions.get("main");
+  if (main === undefined) throw new Error("the text has a program");
+  return moduleOf(vjp(main.body));
+}
+
+describe("derivatives are scans from the end", () => {
+  const shape = [2, 21];
+  const random = new Random(3);
+  const draw = (from: readonly number[]) =>
+    Float32Array.from({ length: 42 }, () => from[Math.floor(from.length * random.uniform())] ?? 0);
+  const [a, b, y] = [draw([1, -1, 2, 0.5]), draw([1, 2, 3, -4]), draw([1, 0, -2, 3])];
+
+  test.each([
+    ["linear recurrences", [a, b], unrolled(shape, 1, "f32", 2, recurrence, { used: [1] })],
+    ["products", [a], unrolled(shape, 1, "f32", 1, plain("multiply"))],
+  ] as const)("of %s", async (_, inputs, text) => {
+    const { found, plan } = await runModule(gradientOf(text), [
+      ...inputs.map((each) => tensor("f32", shape, each)),
+      tensor("f32", shape, y),
+    ]);
+    const isProduct = inputs.length === 1;
+    const first = isProduct ? 1 : 0;
+    const byFactors = new Float64Array(42);
+    const byTerms = new Float64Array(42);
+    for (const row of [0, 21]) {
+      const h: number[] = [];
+      for (let t = 0; t < 21; t++)
+        h.push((a[row + t] ?? 0) * (h[t - 1] ?? first) + (isProduct ? 0 : (b[row + t] ?? 0)));
+      let g = 0;
+      for (let t = 20; t >= 0; t--) {
+        g = (y[row + t] ?? 0) + (t === 20 ? 0 : (a[row + t + 1] ?? 0) * g);
+        byTerms[row + t] = g;
+        byFactors[row + t] = g * (h[t - 1] ?? first);
+      }
+    }
+    const wanted = isProduct ? [byFactors] : [byFactors, byTerms];
+    const gradients = found.slice(-wanted.length);
+    for (const [i, own] of wanted.entries())
+      for (const [at, value] of own.entries()) {
+        const error = Math.abs((gradients[i]?.[at] ?? NaN) - value);
+        expect(error).toBeLessThanOrEqual(1e-4 * Math.max(1, Math.abs(value)));
+      }
+    expect(plan.match(/scanWith/g)?.length).toBeGreaterThan(1);
+    expect(
+      plan.split("\n").filter((line) => /^(launch|operation) /.test(line)).length,
+    ).toBeLessThan(9);
   });
 });
 

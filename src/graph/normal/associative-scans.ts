@@ -14,7 +14,15 @@ import { elementConstructor, slotsOf } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import { mapBodies, mapRegions } from "../passes/pass.ts";
 import type { GraphPass } from "../passes/pass.ts";
-import { broadcastInDim, typeOfValue } from "../transform/arithmetic.ts";
+import {
+  addValues,
+  broadcastInDim,
+  multiply,
+  splatOf,
+  typeOfValue,
+} from "../transform/arithmetic.ts";
+import { gradientsOf, recurrencesOf } from "./scan-gradients.ts";
+import type { RecurrenceGradient } from "./scan-gradients.ts";
 import { scanNetwork } from "./scan-levels.ts";
 import type { ScanNetwork } from "./scan-levels.ts";
 import { anchorOf, capturedBy, constantText } from "./scan-networks.ts";
@@ -46,13 +54,28 @@ function withScans(
   const builder = new GraphBuilder();
   const replaced = new Map<GraphValue, GraphValue>();
   const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
-  const done = new Set<ScanNetwork>();
+  const gradients = new Map<GraphValue, RecurrenceGradient>();
+  for (const recurrence of networks.flatMap(recurrencesOf))
+    for (const gradient of gradientsOf(region, recurrence, definition))
+      for (const value of [...gradient.byTerms, ...gradient.byFactors])
+        gradients.set(value, gradient);
+  const done = new Set<ScanNetwork | RecurrenceGradient>();
   for (const original of region.ops) {
     const op = mapRegions(replaceOperands(original, lookUp), (inner) =>
       withScans(inner, rule, definitions),
     );
     const [value] = original.results;
     const network = value === undefined ? undefined : ends.get(value);
+    const gradient = value === undefined ? undefined : gradients.get(value);
+    if (gradient !== undefined) {
+      if (done.has(gradient)) continue;
+      done.add(gradient);
+      builder.within(op, () => {
+        for (const [from, to] of differentiated(builder, gradient, lookUp, rule))
+          replaced.set(from, to);
+      });
+      continue;
+    }
     if (network === undefined) {
       builder.append(op);
       continue;
@@ -144,6 +167,65 @@ function scanned(
     }
   }
   return replaced;
+}
+
+/** The derivatives of a recurrence: a recurrence from the end, over the factors of the elements behind. */
+function differentiated(
+  builder: GraphBuilder,
+  { recurrence, cotangent, byTerms, byFactors }: RecurrenceGradient,
+  lookUp: (value: GraphValue) => GraphValue,
+  rule: AnyPointRule,
+): readonly (readonly [GraphValue, GraphValue])[] {
+  const { axis, factors, terms, running } = recurrence;
+  const { element } = typeOfValue(running);
+  const scalar = tensorType(element, []);
+  const body = builder.region([scalar, scalar, scalar, scalar], (inner, given) => {
+    const [sum, factor, term, own] = given as [GraphValue, GraphValue, GraphValue, GraphValue];
+    const carried = multiply(inner, own, sum);
+    return [addValues(inner, carried, term), multiply(inner, own, factor)];
+  });
+  const behind = moved(builder, lookUp(factors), axis, -1, 0);
+  const [byTerm] = scanByRegion(
+    builder,
+    {
+      inputs: [lookUp(cotangent), behind],
+      body,
+      axis,
+      isReverse: true,
+      identity: undefined,
+      wanted: [0],
+    },
+    rule,
+  );
+  if (byTerm === undefined) return [];
+  const before = moved(builder, lookUp(running), axis, 1, terms === undefined ? 1 : 0);
+  const byFactor = multiply(builder, byTerm, before);
+  return [
+    ...Array.from(byTerms, (value) => [value, byTerm] as const),
+    ...Array.from(byFactors, (value) => [value, byFactor] as const),
+  ];
+}
+
+/** All elements one place further along an axis, or one place back, and a number where none is. */
+function moved(
+  builder: GraphBuilder,
+  operand: GraphValue,
+  axis: number,
+  by: 1 | -1,
+  number: number,
+): GraphValue {
+  const { shape, element } = typeOfValue(operand);
+  const along = (places: number): readonly number[] =>
+    shape.map((_, at) => (at === axis ? places : 0));
+  return builder.one(
+    "stablehlo.pad",
+    { operand, padding_value: splatOf(builder, tensorType(element, []), number) },
+    {
+      edge_padding_low: along(by),
+      edge_padding_high: along(-by),
+      interior_padding: shape.map(() => 0),
+    },
+  );
 }
 
 function oddElements(builder: GraphBuilder, operand: GraphValue, axis: number): GraphValue {
