@@ -14,6 +14,7 @@ export function operandArgument(
   name: "a" | "b",
   { m, n, k, batch }: ProductSizes,
 ): PlannedArgument {
+  if (problem.views?.[name] !== undefined) return { argument: name, flat: true };
   const extent = name === "a" ? m : n;
   const depth = storedElements(problem, name, k);
   const matrix = problem.major[name] === "k" ? [extent, depth] : [depth, extent];

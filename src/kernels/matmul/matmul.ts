@@ -29,9 +29,11 @@ import {
   accumulatorOf,
   multipliedFormat,
   operandOf,
-  outputSpec,
+  resultOf,
   sharedBatch,
   usualOutput,
+  viewedBatch,
+  viewsOf,
 } from "./problem.ts";
 import { equalSizes, nameTaken, refused } from "./argument-errors.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
@@ -118,12 +120,18 @@ export interface MatmulSpec<
   Outputs extends EpilogueOutputs = NoOutputs,
   Blocks extends ScaledBlocks | undefined = ScaledBlocks | undefined,
 > {
-  /** [m, k], or [batch, m, k]. */
+  /**
+   * [m, k], or [batch, m, k]. Where all sizes and strides are numbers it may be a part of a larger array, with neighbours along rows or columns, and have
+   * a batch of two axes, [outer, inner, m, k], which are 1 where one matrix is for all.
+   */
   readonly a: MatmulOperand<A>;
   /** [k, n], or [batch, k, n]; strides [1, k] say that it lies by columns. */
   readonly b: MatmulOperand<B>;
-  /** The format of the result; that of the operands by default, bf16 of FP8, i32 of integers. */
-  readonly out?: DType<Out>;
+  /**
+   * The format of the result; that of the operands by default, bf16 of FP8, i32 of integers. Or its array, which may be a part of a larger one as operands may, with
+   * neighbours along rows.
+   */
+  readonly out?: MatmulOperand<Out>;
   /** Further arrays that the epilogue sees: [m], [n] or [m, n]. */
   readonly inputs?: Inputs;
   /** Further arrays that the epilogue gives: of [m, n], or rows or columns combined into [m] or [n]. */
@@ -153,7 +161,7 @@ export interface MatmulSpec<
 const fields: Fields = {
   a: "array",
   b: "operand",
-  out: "format",
+  out: "array",
   inputs: "named",
   outputs: "settings",
   epilogue: "function",
@@ -298,7 +306,8 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
       `a of ${shapeText([a.rows, a.columns])} and b of ${shapeText([b.rows, b.columns])}`,
       location,
     );
-  const { batch, batched } = sharedBatch(of, a, b, location);
+  const viewed = viewedBatch(of, a, b, location);
+  const { batch, batched } = viewed ?? sharedBatch(of, a, b, location);
   const given = spec.inputs ?? {};
   requireInputs(of, given, location);
   if (sparse !== undefined) requireAlone(spec.prologue, given, location);
@@ -315,7 +324,14 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   );
   requireSaid(of, spec, multiplied, location);
   const sizes = { m: a.rows, n: b.columns, k: a.columns, batch };
-  const out = outputSpec(spec.out ?? usualOutput(multiplied, accumulator), batch, sizes.m, sizes.n);
+  const result = resultOf(
+    of,
+    spec.out ?? usualOutput(multiplied, accumulator),
+    sizes,
+    viewed?.axes,
+    location,
+  );
+  const out = result.spec;
   const blockScales = blockScalesOf(of, spec.blockScales, given, location);
   if (blockScales !== undefined) requireScalable(of, spec, multiplied, location);
   const batches = { a: batched.a ? batch : undefined, b: batched.b ? batch : undefined };
@@ -328,6 +344,20 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   );
   for (const [name, input] of Object.entries(inputs))
     inputShape(name, input, { of, sizes }, location);
+  const views = viewsOf({ a, b, out: result }, viewed?.axes);
+  const isComputed = [weights, sparse, prologues.a, prologues.b, spec.blockScales].some(
+    (each) => each !== undefined,
+  );
+  if (views !== undefined && (isComputed || of !== "matmul"))
+    throw refused(
+      "TW9902",
+      `an operand or the result of ${of} is part of a larger array`,
+      of === "matmul"
+        ? "whole arrays where operands are computed, or have scales"
+        : "whole arrays, by rows or by columns",
+      shapeText(a.spec.shape),
+      location,
+    );
   const outputs = furtherOutputs(spec.outputs, { of, sizes }, location);
   requireEpilogue(spec, outputs, location);
   return {
@@ -338,6 +368,7 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
     sizes,
     major: { a: a.byRows ? "k" : "m", b: b.byRows ? "n" : "k" },
     batched,
+    views,
     accumulator,
     precision: spec.precision,
     accumulation: spec.accumulation,

@@ -32,7 +32,14 @@ import {
   threadIndex,
   when,
 } from "../../lang/index.ts";
-import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore } from "../../lang/index.ts";
+import type {
+  Barrier,
+  KernelDefinition,
+  Ref,
+  Scalar,
+  Semaphore,
+  TensorSpec,
+} from "../../lang/index.ts";
 import { Mailbox, mailboxScratch } from "../../lang/pipeline/dynamic-tile-counter.ts";
 import { splitTiles, workerOf } from "../../lang/pipeline/stream-k.ts";
 import type { Handing, Segments } from "../../lang/pipeline/stream-k.ts";
@@ -67,6 +74,7 @@ import {
   storesAlongRows,
   storesInSlots,
 } from "./tile-shapes.ts";
+import { viewSpec } from "./views.ts";
 import type { Sides } from "./mainloop/operands.ts";
 import type { Counting } from "./kernel-context.ts";
 import { metadataName, metadataSpec, metadataTile } from "./weights/sparse-weights.ts";
@@ -98,14 +106,13 @@ function traced(form: PersistentForm): KernelDefinition {
   const shapes = shapesOf(form);
   const { rows, columns, depth } = shapes;
   const dimensions = alignedDimensions(form.sizes);
-  const { batch, m, n, k } = dimensions;
+  const { batch, n, k } = dimensions;
   const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
   const workers = dim("workers");
   const splits = schedule === "stream-k";
   const counter = form.dealt?.counter;
   const ordered = endsInOrder(form);
   const isOnce = hasOneTile(form);
-  const output = problem.out.dtype;
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
   const ofPrologue = prologue === undefined ? [] : copiedInputs(prologue);
@@ -128,7 +135,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(problem.sparse && { [metadataName]: metadataSpec(k, n) }),
       },
       outputs: {
-        out: tensor(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
+        out: outputOf(form, dimensions),
         ...outputSpecs(problem, dimensions, pieceOf(problem, configuration)),
       },
       ...(counter !== undefined && { inouts: { [counter]: tensor(dtypes.i32, [2]) } }),
@@ -185,6 +192,24 @@ function resultBuffersOf(
   return { result: smem(problem.out.dtype, [...count, ...shape]) };
 }
 
+/** The result, or the sums of a part of k, as they lie in memory. */
+function outputOf(
+  { problem: { out, sizes, views } }: PersistentForm,
+  { batch, m, n }: ProductDimensions,
+): TensorSpec {
+  if (views?.out !== undefined) return viewSpec(out.dtype, "out", views.out, m, n);
+  return tensor(out.dtype, [...(sizes.batch === undefined ? [] : [batch]), m, n]);
+}
+
+/** Matrices of the result; those of views are known when the kernel is made. */
+function batchOf(
+  { problem: { sizes, views }, parts }: PersistentForm,
+  { batch }: ProductDimensions,
+): Size {
+  if (sizes.batch === undefined) return 1;
+  return views === undefined || parts > 1 ? batch : views.batch.outer * views.batch.inner;
+}
+
 /** Tiles along both sides. */
 function gridOfTiles(
   { configuration: { cluster } }: PersistentForm,
@@ -226,7 +251,7 @@ function workOf(
   const zero = constant(dtypes.i32, 0);
   const rank = cluster > 1 ? clusterRank("rank") : zero;
   const grid: TileGrid = {
-    batch: problem.sizes.batch === undefined ? 1 : dimensions.batch,
+    batch: batchOf(form, dimensions),
     ...{ rows: shapes.rows, columns: shapes.columns, cluster, rank },
     group: groupOf(shapes.rows * cluster, shapes.columns, form.processors / cluster),
     height: sides.rows.extent,

@@ -3,8 +3,9 @@
  * memory, where windows beyond the edges read as zero. Slower than the persistent kernel, and never refused.
  */
 import { tensor, cdiv, constant, dim, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
+import type { Size } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
 import { addScaled, blockScaleInputs, partScales } from "./block-scales.ts";
@@ -13,6 +14,7 @@ import { finished, inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName } from "./user-array-names.ts";
 import { outputSpecs } from "./epilogue/outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { viewMatrix, viewSpec } from "./views.ts";
 import {
   computedOperand,
   inputWindow,
@@ -34,6 +36,14 @@ export function plainKernel(
   const { a: ofRows, b: ofColumns } = problem.prologues;
   const prologues = [ofRows, ofColumns].filter((each) => each !== undefined);
   const [depthOfA, depthOfB] = [storedDepth(ofRows, k), storedDepth(ofColumns, k)];
+  const { views } = problem;
+  const outView = splitK === 1 ? views?.out : undefined;
+  const spec = (name: "a" | "b", [first, second]: readonly [Size, Size]): TensorSpec => {
+    const { dtype } = problem[name];
+    const view = views?.[name];
+    if (view !== undefined) return viewSpec(dtype, name, view, first, second);
+    return tensor(dtype, [...(batched[name] ? [batch] : []), first, second]);
+  };
   const layersOut = problem.sizes.batch === undefined && splitK === 1 ? [] : [dim("layers")];
   const output = splitK === 1 ? problem.out.dtype : problem.accumulator;
   return kernel(
@@ -41,20 +51,17 @@ export function plainKernel(
       name: "matmul_plain",
       grid: { layer: layersOut[0] ?? 1, i: cdiv(m, rows), j: cdiv(n, columns) },
       inputs: {
-        a: tensor(problem.a.dtype, [
-          ...(batched.a ? [batch] : []),
-          ...(major.a === "k" ? [m, depthOfA] : [depthOfA, m]),
-        ]),
-        b: tensor(problem.b.dtype, [
-          ...(batched.b ? [batch] : []),
-          ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
-        ]),
+        a: spec("a", major.a === "k" ? [m, depthOfA] : [depthOfA, m]),
+        b: spec("b", major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
         ...(splitK === 1 ? inputSpecs(problem, dimensions, location) : {}),
         ...blockScaleInputs(problem, dimensions),
         ...prologues.reduce((all, each) => ({ ...all, ...prologueSpecs(each, dimensions) }), {}),
       },
       outputs: {
-        out: tensor(output, [...layersOut, m, n]),
+        out:
+          outView === undefined
+            ? tensor(output, [...layersOut, m, n])
+            : viewSpec(output, "out", outView, m, n),
         ...(splitK === 1 && outputSpecs(problem, dimensions, { rows, columns })),
       },
     },
@@ -62,8 +69,12 @@ export function plainKernel(
       const { layer, i, j, a, b, out } = argument;
       const zero = constant(dtypes.i32, 0);
       const inBatch = splitK === 1 ? layer : layer.div(splitK);
-      const ofA = batched.a ? a.at(inBatch) : a;
-      const ofB = batched.b ? b.at(inBatch) : b;
+      const matrix = (name: "a" | "b", operand: Ref): Ref => {
+        const view = views?.[name];
+        if (view !== undefined) return viewMatrix(operand, view, inBatch);
+        return batched[name] ? operand.at(inBatch) : operand;
+      };
+      const [ofA, ofB] = [matrix("a", a), matrix("b", b)];
       const [top, left] = [i.mul(rows), j.mul(columns)];
       const [down, across] = [slice(top, rows), slice(left, columns)];
       const allSteps = zero.add(cdiv(k, depth));
@@ -96,7 +107,8 @@ export function plainKernel(
         splitK === 1
           ? finished(sums, piece, problem, argument as never, location, dimensions)
           : sums;
-      const target: Ref = layersOut.length === 0 ? out : out.at(layer);
+      const whole: Ref = layersOut.length === 0 ? out : (out as Ref).at(layer);
+      const target = outView === undefined ? whole : viewMatrix(out, outView, inBatch);
       target.at(down, across).store(done);
     },
   ) as unknown as KernelDefinition;

@@ -59,6 +59,7 @@ import type { DealtRows } from "./scheduler/tile-scheduler.ts";
 import { mayHaveParts, partCount, productOfParts } from "./scheduler/split-k.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prologue/prepare.ts";
+import { outputArgument, rowAlignment, viewValues } from "./views.ts";
 import type { Preparation } from "./prologue/prepare.ts";
 import { prologueOf, requireRoom } from "./problem.ts";
 import { refused } from "./argument-errors.ts";
@@ -410,9 +411,9 @@ function partLaunches(
         ...inputArguments(problem),
         ...outputArguments(problem),
         parts: { argument: partsOfK },
-        out,
+        out: outputArgument(problem.views),
       },
-      { ...sizes, layers: parts },
+      { ...sizes, ...viewValues(problem.views), layers: parts },
     );
   return {
     ...given,
@@ -425,8 +426,6 @@ function partLaunches(
 }
 
 type Launches = Pick<Planned, "launches" | "scratch" | "notes">;
-
-const out = { argument: "out" };
 
 /** Rows that are dealt to tiles on the device: by which launch, and into which tables. */
 export interface Dealing {
@@ -460,7 +459,7 @@ export function persistentLaunches(
       : { argument: scratchName(done), shape: [preparedElements(done)] };
   };
   const values = {
-    ...sizes,
+    ...{ ...sizes, ...viewValues(problem.views) },
     workers: workerCount(configuration, sizes, depthOf(problem, recipe), target),
     ...Object.fromEntries(preparations.map(({ name, pitch }) => [`pitch_${name}`, pitch])),
     ...dealing?.dimensions,
@@ -484,7 +483,11 @@ export function persistentLaunches(
       launched(
         product(),
         {
-          ...{ a: operand("a"), b: operand("b"), out: parts === 1 ? out : { argument: partsOfK } },
+          ...{
+            a: operand("a"),
+            b: operand("b"),
+            out: parts === 1 ? outputArgument(problem.views) : { argument: partsOfK },
+          },
           ...inputArguments(problem),
           ...outputArguments(problem),
           ...prologueArguments(problem, sizes),
@@ -506,7 +509,8 @@ function formOf(
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
   const prepared = preparationsOf(problem, recipe, sizes, configuration);
-  const copiesOut = copiesResult(problem, configuration) && isCopied(problem.out.dtype, sizes.n);
+  const aligned = rowAlignment(problem.views?.out, sizes.n);
+  const copiesOut = copiesResult(problem, configuration) && isCopied(problem.out.dtype, aligned);
   const edges = edgesOf(problem, recipe, configuration, sizes, target);
   const { processors } = target;
   return {
@@ -543,10 +547,13 @@ function preparationLaunches(
     preparation,
   }));
   const given: { [parameter: string]: PlannedArgument } = {};
-  const values: { [name: string]: number } = {};
+  const values: { [name: string]: number } = { ...viewValues(problem.views) };
   for (const each of preparations) {
     const { name, batch, rows, columns, pitch } = each;
-    given[`x_${name}`] = { argument: name, shape: [batch, rows, columns] };
+    given[`x_${name}`] =
+      each.view === undefined
+        ? { argument: name, shape: [batch, rows, columns] }
+        : { argument: name, flat: true };
     given[`y_${name}`] = { argument: scratchName(each), shape: [preparedElements(each)] };
     for (const [size, value] of Object.entries({ batch, rows, columns, pitch }))
       values[`${size}_${name}`] = value;
@@ -570,7 +577,8 @@ function splitLaunches(
     ...prologueArguments(problem, sizes),
   };
   const inputs = { ...inputArguments(problem), ...outputArguments(problem) };
-  const values = { ...sizes, layers: splitK * batch };
+  const out = outputArgument(problem.views);
+  const values = { ...sizes, ...viewValues(problem.views), layers: splitK * batch };
   if (splitK === 1)
     return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };
   const parts = { argument: partsOfK };

@@ -20,6 +20,8 @@ import type { FurtherOutput } from "./epilogue/outputs.ts";
 import { equalSizes, refused } from "./argument-errors.ts";
 import type { BlockScales } from "./block-scales.ts";
 import type { Prologue } from "./prologue/prologue.ts";
+import { viewedMatrix } from "./views.ts";
+import type { BatchAxes, MatrixView, ViewName, Views } from "./views.ts";
 import type { QuantizedSpec } from "./weights/quantized.ts";
 
 /** How f32 is multiplied: exactly as f32, rounded to tf32 first, or as several products of parts. */
@@ -45,6 +47,8 @@ export interface MatmulProblem {
   readonly major: { readonly a: "m" | "k"; readonly b: "k" | "n" };
   /** Whether each operand has a batch of its own. */
   readonly batched: { readonly a: boolean; readonly b: boolean };
+  /** Operands and results that are parts of larger arrays; undefined where none is. */
+  readonly views: Views | undefined;
   readonly accumulator: DType;
   readonly precision: MatmulPrecision | undefined;
   readonly accumulation: Accumulation | undefined;
@@ -84,17 +88,21 @@ export interface Operand {
   readonly columns: Size;
   /** Whether rows are contiguous; columns are where they are not. */
   readonly byRows: boolean;
+  /** Where it is part of a larger array, or its batch has two axes: how it lies, and the axes of its batch. */
+  readonly view?: MatrixView;
 }
 
 /** The axes of an operand of rank 2 or 3, and which of the last two is contiguous. */
 export function operandOf(name: string, of: string, spec: TensorSpec, location: Location): Operand {
   const { shape, strides } = spec;
   const [rows, columns] = shape.slice(-2);
+  const view = viewedMatrix(spec);
+  if (view !== undefined) return { spec, ...view };
   if (rows === undefined || columns === undefined || shape.length > 3)
     throw refused(
       "TW9902",
       `${name} of ${of} has ${shape.length} axes`,
-      "2 axes, or 3 with a batch",
+      "2 axes, 3 with a batch, or 4 with numbers for sizes and strides",
       `[${shape.map(sizeText).join(", ")}]`,
       location,
     );
@@ -109,7 +117,7 @@ export function operandOf(name: string, of: string, spec: TensorSpec, location: 
   throw refused(
     "TW9902",
     `${name} of ${of} lies in memory in a way that no kernel reads`,
-    `row-major, or strides [1, ${sizeText(rows)}] for column-major`,
+    `row-major, strides [1, ${sizeText(rows)}] for column-major, or numbers for sizes and strides with neighbours along rows or columns`,
     `strides [${strides.map(sizeText).join(", ")}]`,
     location,
   );
@@ -139,6 +147,48 @@ export function sharedBatch(
   );
 }
 
+/** The batch and the views of a product of which an operand is a view; undefined where none is. */
+export function viewedBatch(
+  of: string,
+  a: Operand,
+  b: Operand,
+  location: Location,
+):
+  | (Pick<MatmulProblem, "batched"> & {
+      readonly batch: Size | undefined;
+      readonly axes: BatchAxes;
+    })
+  | undefined {
+  if (a.view === undefined && b.view === undefined) return undefined;
+  const both = [a, b];
+  const most = (axis: "outer" | "inner"): number =>
+    Math.max(...both.map(({ view }) => view?.batch[axis] ?? 1));
+  const axes = { outer: most("outer"), inner: most("inner") };
+  const count = axes.outer * axes.inner;
+  const suits = ({ view, batch }: Operand): boolean =>
+    view === undefined
+      ? batch === undefined || batch === 1 || batch === count
+      : [1, axes.outer].includes(view.batch.outer) && [1, axes.inner].includes(view.batch.inner);
+  if (!both.every(suits))
+    throw refused(
+      "TW9902",
+      `the operands of ${of} have two batches`,
+      "axes of one batch, or of 1 where one matrix is for all",
+      both.map(({ spec }) => `[${spec.shape.map(sizeText).join(", ")}]`).join(" and "),
+      location,
+    );
+  const isBatched = ({ view, batch }: Operand): boolean =>
+    view === undefined
+      ? batch !== undefined && batch !== 1
+      : (view.outer ?? view.inner) !== undefined;
+  const hasBatch = both.some(({ batch }) => batch !== undefined);
+  return {
+    axes,
+    batch: hasBatch ? count : undefined,
+    batched: { a: isBatched(a), b: isBatched(b) },
+  };
+}
+
 /** The format that products of the operands are summed in. */
 export function accumulatorOf(of: string, a: DType, b: DType, location: Location): DType {
   const candidates = [dtypes.f32, dtypes.i32, dtypes.f64];
@@ -161,6 +211,59 @@ export function usualOutput(a: DType, accumulator: DType): DType {
 
 export function outputSpec(dtype: DType, batch: Size | undefined, m: Size, n: Size): TensorSpec {
   return tensor(dtype, batch === undefined ? [m, n] : [batch, m, n]);
+}
+
+/** The result: an array by rows, or the part of a larger one that was given for it. */
+export function resultOf(
+  of: string,
+  given: DType | TensorSpec,
+  { m, n, batch }: MatmulProblem["sizes"],
+  axes: BatchAxes | undefined,
+  location: Location,
+): Pick<Operand, "spec" | "view"> {
+  if (given.kind !== "array") return { spec: outputSpec(given, batch, m, n) };
+  const found = viewedMatrix(given);
+  const { shape } = given;
+  const whole = outputSpec(given.dtype, batch, m, n);
+  const isWhole =
+    found === undefined && given.strides === undefined && sameShape(shape, whole.shape);
+  if (isWhole) return { spec: given };
+  const view = found?.view;
+  const isOurs =
+    found !== undefined &&
+    found.byRows &&
+    found.rows === m &&
+    found.columns === n &&
+    found.batch === batch &&
+    (axes === undefined ||
+      found.batch === undefined ||
+      (found.view.batch.outer === axes.outer && found.view.batch.inner === axes.inner));
+  if (isOurs && view !== undefined) return { spec: given, view };
+  throw refused(
+    "TW9902",
+    `out of ${of} has another shape`,
+    `[${whole.shape.map(sizeText).join(", ")}], or a part of a larger array with as many rows, columns and axes of the batch`,
+    `[${shape.map(sizeText).join(", ")}]`,
+    location,
+  );
+}
+
+function sameShape(one: readonly Size[], other: readonly Size[]): boolean {
+  return (
+    one.length === other.length && one.every((size, axis) => sameSize(size, other[axis] ?? -1))
+  );
+}
+
+/** The views of a product. */
+export function viewsOf(
+  { a, b, out }: { readonly [N in ViewName]: Pick<Operand, "view"> },
+  axes: BatchAxes | undefined,
+): Views | undefined {
+  const batch = axes ?? out.view?.batch;
+  if (batch === undefined) return undefined;
+  const within = (view: MatrixView | undefined): MatrixView | undefined =>
+    view && { ...view, batch };
+  return { batch, a: within(a.view), b: within(b.view), out: within(out.view) };
 }
 
 /** Refuses rings of stages that no block has room for. */

@@ -57,7 +57,8 @@ export function matmulChoices(problem: MatmulProblem): OperationChoices {
 /** Formats, how operands lie, and what is done besides multiplying. */
 function variantOf(problem: MatmulProblem): string {
   const { a, b, out, major, batched, precision, accumulation, inputs, epilogue } = problem;
-  const { prologues, weights, blockScales } = problem;
+  const { prologues, weights, blockScales, views } = problem;
+  const viewed = (["a", "b", "out"] as const).filter((name) => views?.[name] !== undefined);
   const further = Object.entries(inputs).map(
     ([name, { dtype, shape }]) => `${name} ${dtype.name}[${shape.map(sizeText).join(", ")}]`,
   );
@@ -65,6 +66,7 @@ function variantOf(problem: MatmulProblem): string {
     `a ${a.dtype.name} by ${major.a}${batched.a ? ", batched" : ""}`,
     `b ${b.dtype.name} by ${major.b}${batched.b ? ", batched" : ""}`,
     `out ${out.dtype.name}`,
+    ...viewed.map((name) => `${name} is part of a larger array`),
     ...[precision, accumulation].filter((each) => each !== undefined),
     ...further,
     ...(weights === undefined ? [] : [weightsText(weights)]),

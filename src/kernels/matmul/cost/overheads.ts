@@ -13,6 +13,7 @@ import {
   roomOfBlock,
   sharedBytes,
 } from "../tile-shapes.ts";
+import { rowAlignment } from "../views.ts";
 
 /**
  * Seconds that a tile takes besides its steps: to begin, and for each number of its result; those of a tile that is stored while the
@@ -66,7 +67,7 @@ export function besidesOf(
   { processors }: Target,
   parts: number,
 ): (configuration: PersistentConfiguration) => { readonly before: number; readonly last: number } {
-  const copies = isCopied(problem.out.dtype, sizes.n);
+  const copies = isCopied(problem.out.dtype, rowAlignment(problem.views?.out, sizes.n));
   return (configuration) => {
     const { consumers, columns, swapAB } = configuration;
     // Lanes that write the result of swapped operands leave out what lies outside.

@@ -8,13 +8,14 @@ import {
   slice,
   waitForPreviousKernel,
 } from "../../../lang/index.ts";
-import type { KernelDefinition, Tile } from "../../../lang/index.ts";
+import type { KernelDefinition, Ref, Tile } from "../../../lang/index.ts";
 import type { Location } from "../../../support/location.ts";
 import type { ProductSizes } from "../configuration.ts";
 import { alignedDimensions } from "../dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import { outputSpecs } from "./outputs.ts";
 import type { MatmulProblem } from "../problem.ts";
+import { viewMatrix, viewSpec } from "../views.ts";
 
 /**
  * Rows and columns of a block: few, so that registers hold numbers of many parts that are asked for at once. Where each part was
@@ -33,6 +34,7 @@ export function sumPartsKernel(
 ): KernelDefinition {
   const dimensions = alignedDimensions(sizes);
   const { batch, m, n } = dimensions;
+  const view = problem.views?.out;
   const layered = problem.sizes.batch !== undefined;
   return kernel(
     {
@@ -43,7 +45,10 @@ export function sumPartsKernel(
         ...inputSpecs(problem, dimensions, location),
       },
       outputs: {
-        out: tensor(problem.out.dtype, [...(layered ? [batch] : []), m, n]),
+        out:
+          view === undefined
+            ? tensor(problem.out.dtype, [...(layered ? [batch] : []), m, n])
+            : viewSpec(problem.out.dtype, "out", view, m, n),
         ...outputSpecs(problem, dimensions, summedPiece),
       },
     },
@@ -70,7 +75,8 @@ export function sumPartsKernel(
         location,
         dimensions,
       );
-      const target = layered ? out.at(layer) : out;
+      const whole = layered ? (out as Ref).at(layer) : out;
+      const target = view === undefined ? whole : viewMatrix(out, view, layer);
       target.at(down, across).store(done);
     },
   ) as unknown as KernelDefinition;

@@ -20,6 +20,7 @@ import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
 import type { Work } from "../kernel-context.ts";
 import { resultBuffers } from "../tile-shapes.ts";
+import { rowAlignment, viewMatrix } from "../views.ts";
 
 /** Columns of a tile at which its pieces begin. */
 function pieceStarts({ shapes: { columns, piece } }: Work): readonly number[] {
@@ -213,6 +214,8 @@ function storeInSlot(
 
 /** The matrix of the batch that a tile lies in. */
 function matrixOf({ problem }: Work["form"], out: Ref, batch: Scalar<"i32">): Ref {
+  const view = problem.views?.out;
+  if (view !== undefined) return viewMatrix(out, view, notBefore(batch));
   return problem.sizes.batch === undefined ? out : out.at(notBefore(batch));
 }
 
@@ -240,7 +243,7 @@ function storeAlongRows(
 function alongRows({ problem, sizes }: Work["form"], piece: Tile): Tile {
   const [rows = 1, columns = 1] = piece.shape;
   let each = 128 / problem.out.dtype.bits;
-  while (sizes.n % each !== 0) each /= 2;
+  while (rowAlignment(problem.views?.out, sizes.n) % each !== 0) each /= 2;
   const own = Math.log2(each);
   const lanes = Math.min(5, Math.log2(columns) - own);
   const named = (letter: string, from: number, to: number): readonly string[] =>

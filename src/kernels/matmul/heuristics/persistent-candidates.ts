@@ -10,6 +10,7 @@ import type { Recipe } from "../f32-emulation.ts";
 import { depthOf, isCopied, tileCount, workerCount } from "../tile-shapes.ts";
 import { tilingsOf } from "./tilings.ts";
 import type { Tiling } from "./tilings.ts";
+import { rowAlignment } from "../views.ts";
 
 /** What candidates are for: to be chosen among by the model, or to be timed, which may show what it does not know. */
 type Purpose = "chosen" | "timed";
@@ -38,7 +39,7 @@ export function persistentCandidates(
   const recipe = recipeOf(problem);
   if (recipe === undefined) return [];
   const depth = depthOf(problem, recipe);
-  const pairs = isCopied(problem.out.dtype, sizes.n);
+  const pairs = isCopied(problem.out.dtype, rowAlignment(problem.views?.out, sizes.n));
   const apart = mayPartWeights(problem, sizes, target);
   const candidates: PersistentConfiguration[] = [];
   for (const tiling of tilingsOf(problem, recipe, target)) {

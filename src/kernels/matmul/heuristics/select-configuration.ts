@@ -15,6 +15,7 @@ import type { MatmulProblem } from "../problem.ts";
 import { copiedInputs, suitsDepth } from "../prologue/prologue.ts";
 import { recipeOf } from "../f32-emulation.ts";
 import type { Recipe } from "../f32-emulation.ts";
+import { rowAlignment } from "../views.ts";
 
 /** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
 export function persistentProblem(
@@ -131,7 +132,8 @@ export function plainConfiguration(
   const wide = problem.accumulator === dtypes.f64;
   const { bits } = multipliedFormat(problem, "a");
   // Columns of a that lanes fetch number by number take registers: steps of 16 would spill some.
-  const isScattered = problem.major.a === "m" && !isCopied(problem.a.dtype, m);
+  const isScattered =
+    problem.major.a === "m" && !isCopied(problem.a.dtype, rowAlignment(problem.views?.a, m));
   const [rows, columns, usual] = wide
     ? ([64, 32, isScattered ? 8 : 16] as const)
     : ([64, 64, bits >= 32 ? 16 : bits === 16 ? 32 : 64] as const);

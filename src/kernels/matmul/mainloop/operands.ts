@@ -17,6 +17,8 @@ import type { Prepared } from "../prologue/prepare.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { storedDepth } from "../prologue/prologue.ts";
 import type { Prologue } from "../prologue/prologue.ts";
+import { copiedMatrix, viewCount, viewMatrix, viewSpec } from "../views.ts";
+import type { MatrixView } from "../views.ts";
 import type { Recipe } from "../f32-emulation.ts";
 import { storedHalf } from "../weights/sparse-weights.ts";
 
@@ -29,6 +31,8 @@ export interface Side {
   /** Whether elements along k lie together; those along the tile do where not. */
   readonly alongK: boolean;
   readonly batched: boolean;
+  /** How it lies where it is part of a larger array, or was copied from one. */
+  readonly view: MatrixView | undefined;
   /** The size of the product that this side of tiles goes along. */
   readonly extent: Dimension;
   /** Matrices that the operand is the sum of. */
@@ -67,6 +71,7 @@ export function sidesOf(
       dtype: prologue === undefined ? recipe[name] : problem[name].dtype,
       alongK: (recipe.alongK && prologue === undefined && !held) || problem.major[name] === "k",
       batched: problem.batched[name],
+      view: problem.views?.[name],
       parts: recipe.parts,
       pitch: pitchOf(name),
     };
@@ -77,14 +82,16 @@ export function sidesOf(
 
 /** The operand as the kernel is given it: as it lies in memory. */
 export function sideSpec(side: Side, batch: Dimension, k: Dimension): TensorSpec {
-  const { stored, alongK, batched, extent, parts, pitch, prologue, sparse } = side;
+  const { name, stored, alongK, batched, extent, parts, pitch, prologue, sparse, view } = side;
   const depth = sparse ? storedHalf(k) : storedDepth(prologue, k);
   const [rows, columns] = alongK ? [extent, depth] : [depth, extent];
-  const shape = [...(parts > 1 ? [parts] : []), ...(batched ? [batch] : []), rows, columns];
+  const copies = view === undefined ? batch : viewCount(view);
+  if (view !== undefined && pitch === undefined) return viewSpec(stored, name, view, rows, columns);
+  const shape = [...(parts > 1 ? [parts] : []), ...(batched ? [copies] : []), rows, columns];
   if (pitch === undefined) return tensor(stored, shape);
   const matrix = multiplySizes(rows, pitch);
   const strides = [
-    ...(parts > 1 ? [batched ? multiplySizes(batch, matrix) : matrix] : []),
+    ...(parts > 1 ? [batched ? multiplySizes(copies, matrix) : matrix] : []),
     ...(batched ? [matrix] : []),
     ...[pitch, 1],
   ];
@@ -104,7 +111,7 @@ export function tileShape(side: Side, along: number, depth: number): readonly nu
 
 /** The window of a part of an operand that a tile is copied from. */
 export function sideWindow(
-  { alongK, batched, parts }: Side,
+  { alongK, batched, parts, pitch, view }: Side,
   operand: Ref,
   part: number,
   batch: Scalar<"i32">,
@@ -112,7 +119,12 @@ export function sideWindow(
   depth: Slice,
 ): Ref {
   const whole = parts > 1 ? operand.at(part) : operand;
-  const matrix = batched ? whole.at(batch) : whole;
+  const matrix =
+    view !== undefined && pitch === undefined
+      ? viewMatrix(whole, view, batch)
+      : batched
+        ? copiedMatrix(whole, view, batch)
+        : whole;
   return alongK ? matrix.at(along, depth) : matrix.at(depth, along);
 }
 

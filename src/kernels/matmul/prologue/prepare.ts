@@ -37,6 +37,8 @@ import { isHeld } from "../mainloop/register-operand.ts";
 import type { TileSides } from "../mainloop/register-operand.ts";
 import type { MatmulProblem } from "../problem.ts";
 import type { Recipe } from "../f32-emulation.ts";
+import { ownMatrix, rowAlignment, viewCount, viewSpec } from "../views.ts";
+import type { MatrixView } from "../views.ts";
 
 export interface Preparation {
   readonly name: "a" | "b";
@@ -53,6 +55,8 @@ export interface Preparation {
   readonly columns: number;
   /** Matrices of a batch, which are transposed one by one. */
   readonly batch: number;
+  /** How they lie where they are part of a larger array. */
+  readonly view: MatrixView | undefined;
   /** Elements from one row of what is made to the next. */
   readonly pitch: number;
 }
@@ -76,17 +80,20 @@ function preparationOf(
   const transposes = recipe.alongK && !isAlongK && !isHeld(problem, recipe, name, tiles);
   const along = transposes || isAlongK ? k : extent;
   const padded = Math.ceil(along / unit) * unit;
+  const view = problem.views?.[name];
+  const isAligned = view === undefined ? padded === along : rowAlignment(view, along) % unit === 0;
   const reason = reasonOf(name, along, isAlongK ? "k" : problem.major[name], {
     transposes,
     split: recipe.split,
-    padded,
+    ...{ padded, isAligned, isView: view !== undefined },
   });
   if (reason === undefined) return undefined;
   const [rows, columns] = isAlongK ? [extent, k] : [k, extent];
   return {
     ...{ name, reason, dtype, transposes, rows, columns },
     ...{ split: recipe.split, parts: recipe.parts },
-    batch: problem.batched[name] ? all : 1,
+    batch: view !== undefined ? viewCount(view) : problem.batched[name] ? all : 1,
+    view,
     // Rows that begin at multiples of 128 bytes lie in one line of the cache each.
     pitch: Math.ceil(along / (8 * unit)) * 8 * unit,
   };
@@ -118,17 +125,24 @@ function reasonOf(
     transposes,
     split,
     padded,
+    isAligned,
+    isView,
   }: {
     readonly transposes: boolean;
     readonly split: Recipe["split"];
     /** Elements along the axis that would be taken as they are. */
     readonly padded: number;
+    /** Whether rows begin where TMA can read them. */
+    readonly isAligned: boolean;
+    readonly isView: boolean;
   },
 ): string | undefined {
   if (split !== undefined && split !== "tf32")
     return `${name} is split into parts, as ${split} says`;
   if (transposes) return `${name} is transposed: tensor cores read it along k alone`;
-  if (padded !== along)
+  if (!isAligned && isView)
+    return `the strides of ${name} keep TMA from it, and it is copied first: make them multiples of 16 bytes`;
+  if (!isAligned)
     return `${axis} = ${along} keeps TMA from ${name}, which is copied first: pad it to ${padded}`;
   return undefined;
 }
@@ -167,7 +181,10 @@ function copiedOf(source: DType, preparation: Preparation): Copied {
   const [height, width] = transposes ? [columns, rows] : [rows, columns];
   return {
     ...{ preparation, batch, rows, columns },
-    source: tensor(source, [batch, rows, columns]),
+    source:
+      preparation.view === undefined
+        ? tensor(source, [batch, rows, columns])
+        : viewSpec(source, name, preparation.view, rows, columns),
     target: tensor(dtype, [parts, batch, height, width], {
       strides: [batch.mul(height).mul(pitch), height.mul(pitch), pitch, 1],
     }),
@@ -230,7 +247,9 @@ function copyBlock(
   const down = slice(i.mul(blockRows), blockRows);
   const along = slice(j.mul(blockColumns), blockColumns);
   const byFours = transposes && source.dtype.bits === 32 && preparation.columns % 4 === 0;
-  const loaded: Tile = x.at(layer, down, along).load();
+  const { view } = preparation;
+  const whole = view === undefined ? x.at(layer) : ownMatrix(x, view, layer);
+  const loaded: Tile = whole.at(down, along).load();
   const read = byFours ? loaded.layoutCast(asRead) : loaded;
   const made = split === undefined ? [read] : splitTile(read as Tile<"f32">, split);
   for (const [part, tile] of made.entries()) {

@@ -60,6 +60,7 @@ export function productOfParts(problem: MatmulProblem): MatmulProblem {
     ...problem,
     ...{ inputs: {}, epilogue: undefined, outputs: [] },
     out: tensor(problem.accumulator, [batch, m, n]),
+    views: problem.views && { ...problem.views, out: undefined },
     sizes: { ...problem.sizes, batch },
   };
 }

@@ -49,6 +49,7 @@ function gemvProblem(problem: MatmulProblem, { m }: ProductSizes): string | unde
   const { a, b, sizes, major, outputs, prologues, weights, sparse, accumulator } = problem;
   if (m !== 1) return `a has ${m} rows`;
   if (sizes.batch !== undefined) return "there is a batch";
+  if (problem.views !== undefined) return "an operand is part of a larger array";
   if (major.a !== "k" || major.b !== "k") return "operands do not lie along k";
   if (outputs.length > 0) return "there are further outputs";
   if (weights !== undefined || sparse || (prologues.a ?? prologues.b) !== undefined)
