@@ -27,6 +27,7 @@ import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { isTensor, sizeOf } from "../ops/types.ts";
+import { viewedProducts } from "./views/products.ts";
 import { isInline, libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "./record.ts";
 
 /** Kinds that look at elements of their operands more than once, or at all of several operands for each element. */
@@ -149,6 +150,8 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
     return op === undefined ? undefined : usages.get(op);
   };
   const kept = new Set<AnyGraphOp>();
+  const products = viewedProducts(region);
+  const absorbed = new Set([...products.values()].flatMap((each) => each.absorbed));
   const cheap = cheapMaps(region);
   const results = new Set(region.results);
   const isResult = (op: AnyGraphOp): boolean => op.results.some((value) => results.has(value));
@@ -162,18 +165,21 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
     if (usage !== undefined) usage.isKept = !isWritten(value);
   }
   for (const op of region.ops.toReversed()) {
+    if (absorbed.has(op)) continue;
+    const sources = products.get(op)?.sources;
     const own = usages.get(op) ?? new Usage();
     if (isKept(op, own, cheap.has(op))) kept.add(op);
     const isRoot = kept.has(op);
     const asked = isRoot ? new Map([[op, new Set<object>([own])]]) : own.points;
-    for (const value of usesOf(op)) {
+    for (const value of sources ?? usesOf(op)) {
       const usage = usageOf(value);
       if (usage === undefined) continue;
       for (const [kernel, points] of asked)
         usage.ask(kernel, isAtOwnPoints(op) ? points : Array.from(points, () => ({})));
       const isCopied =
         isRoot && (isLibraryMap(op) || (sharedOperand(op) !== undefined && !isResult(op)));
-      usage.isKept ||= isCopied || needsMemory(op, value, isWritten(value));
+      usage.isKept ||=
+        isCopied || sources !== undefined || needsMemory(op, value, isWritten(value));
       usage.isReread ||= (isRereading(op) && !isInline(op, value)) || (!isRoot && own.isReread);
     }
   }
@@ -241,9 +247,12 @@ function needsMemory(op: AnyGraphOp, value: GraphValue, isWritten: boolean): boo
 
 /** Whether an op in a branch or a loop needs a value from around it in memory. */
 function isNeededWithin(op: AnyGraphOp, value: GraphValue): boolean {
-  return regionsOf(op)
-    .flatMap(({ ops }) => ops)
-    .some((inner) => usesOf(inner).includes(value) && needsMemory(inner, value, true));
+  return regionsOf(op).some(
+    (region) =>
+      region.ops.some(
+        (inner) => usesOf(inner).includes(value) && needsMemory(inner, value, true),
+      ) || [...viewedProducts(region).values()].some(({ sources }) => sources.includes(value)),
+  );
 }
 
 /** Whether a branch depends on the value. */

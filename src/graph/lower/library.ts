@@ -25,9 +25,26 @@ export interface LibraryCall {
     readonly name: string;
     readonly value: GraphValue;
     readonly shape: readonly number[];
+    readonly view?: PartView;
   }[];
   /** The arguments that the op's results are, in their order. */
-  readonly outputs: readonly { readonly name: string; readonly shape: readonly number[] }[];
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly shape: readonly number[];
+    readonly view?: PartView;
+  }[];
+}
+
+/** Where an argument that is a part of a value lies in it, in elements: its shape is then the run from its first element to its last. */
+export interface PartView {
+  readonly offset: number;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+}
+
+/** How tensor cores make a product. */
+export interface ProductFormats {
+  readonly precision: MatmulPrecision | undefined;
 }
 
 /** Below so many products a launch of the library's takes no less time than one of ours. */
@@ -99,7 +116,8 @@ function operationOf(
 /** The formats of tensor cores that sum in f32 and round once, as graphs mean it. */
 export const halves: readonly string[] = ["bf16", "f16"];
 
-export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCall | undefined {
+/** How the library makes a product of these formats; undefined where it does not. */
+export function productFormats(op: GraphOp<"stablehlo.dot_general">): ProductFormats | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
   const precision = splitPrecisionOf(op);
@@ -109,7 +127,16 @@ export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCal
     left.element === right.element &&
     (out.element === left.element || out.element === "f32") &&
     (precision !== undefined || halves.includes(left.element));
-  if (!isOurs) return undefined;
+  return isOurs ? { precision } : undefined;
+}
+
+export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCall | undefined {
+  const { lhs, rhs } = op.operands;
+  const [result] = op.results;
+  const formats = productFormats(op);
+  if (result === undefined || formats === undefined) return undefined;
+  const { precision } = formats;
+  const [left, right, out] = [tensorTypeOf(lhs), tensorTypeOf(rhs), tensorTypeOf(result)];
   const numbers = op.attributes.dot_dimension_numbers;
   const a = matrixOf(left, dotAxes(numbers, "lhs", left.shape.length));
   const b = matrixOf(right, dotAxes(numbers, "rhs", right.shape.length));

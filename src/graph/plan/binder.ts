@@ -17,6 +17,7 @@ import type {
   Buffer,
   CheckStep,
   LaunchStep,
+  NamedBuffer,
   OperationStep,
   Plan,
   Step,
@@ -156,12 +157,15 @@ export class Binder {
 
   #operation({ operation, inputs, outputs }: OperationStep): BoundLaunch {
     const args = Object.fromEntries(
-      [...inputs, ...outputs].map(({ name, buffer, shape }) => [
-        name,
-        this.#array(buffer).reshape(shape),
-      ]),
+      [...inputs, ...outputs].map((each) => [each.name, this.#argument(each)]),
     );
     return this.#keep(this.#device.bind(operation, args as never));
+  }
+
+  #argument({ buffer, shape, view }: NamedBuffer): DeviceArray {
+    const array = this.#array(buffer);
+    if (view === undefined) return array.reshape(shape);
+    return array.part(buffer.dtype, shape, (view.offset * buffer.dtype.bits) / 8);
   }
 
   /** The work of steps that leave nothing to the host; undefined where one does. */

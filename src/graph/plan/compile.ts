@@ -17,6 +17,8 @@ import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf, pointwiseInputs, updateOfGroup } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
+import { viewedProducts } from "../lower/views/products.ts";
+import type { ViewedProduct } from "../lower/views/products.ts";
 import { libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "../lower/record.ts";
 import {
   cannotRun,
@@ -49,6 +51,7 @@ import { isDeferrable, mostTogether, shapeText } from "./deferred.ts";
 import type { Deferred, DeferredGroup } from "./deferred.ts";
 import { donatedBy } from "./donation.ts";
 import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
+import { wantUnderViews } from "./wanted-buffers.ts";
 import { shareStorage } from "./storage-sharing.ts";
 import type { UnplacedPlan } from "./storage-sharing.ts";
 
@@ -110,6 +113,7 @@ class Compiler {
   readonly #constants: HostArray[] = [];
   readonly #buffers = new Map<GraphValue, Buffer>();
   readonly #definitions = new Map<GraphValue, AnyGraphOp>();
+  readonly #products = new Map<AnyGraphOp, ViewedProduct>();
   readonly #literals = new Map<GraphValue, Literal>();
   #nextBuffer = 0;
 
@@ -166,6 +170,8 @@ class Compiler {
     targets: readonly Buffer[],
   ): readonly Step[] {
     const kept = keptOps(region);
+    const products = viewedProducts(region);
+    for (const [op, viewed] of products) this.#products.set(op, viewed);
     const steps: Step[] = [];
     const wanted = new Map<GraphValue, Buffer>();
     const deferred: Deferred = new Map();
@@ -174,7 +180,7 @@ class Compiler {
       // One value can be several results; the others are copies.
       if (target !== undefined && !wanted.has(value)) wanted.set(value, target);
     }
-    wantUnderViews(region, kept, wanted);
+    wantUnderViews(region, kept, products, wanted);
     for (const op of region.ops) {
       for (const value of op.results) this.#definitions.set(value, op);
       if (op.kind === "stablehlo.constant" && !("kind" in op.attributes.value))
@@ -304,7 +310,7 @@ class Compiler {
         return;
       }
       case "library":
-        this.#call(op, lowering.call(op as never), wanted, steps);
+        this.#call(op, lowering.call(op as never), op.results, wanted, steps);
         return;
       case "alias": {
         const operands = lowering.operands(op as never);
@@ -351,9 +357,14 @@ class Compiler {
       return;
     }
     if (this.#sharesBytes(op, wanted)) return;
+    const viewed = this.#products.get(op);
+    if (viewed !== undefined) {
+      this.#call(op, viewed.call, [viewed.result], wanted, steps);
+      return;
+    }
     const call = libraryCallOf(op);
     if (call?.inputs.every(({ value }) => this.#buffers.has(value)) === true) {
-      this.#call(op, call, wanted, steps);
+      this.#call(op, call, op.results, wanted, steps);
       return;
     }
     const tiled = tiledKernelOf(op);
@@ -384,19 +395,21 @@ class Compiler {
   #call(
     op: AnyGraphOp,
     { operation, inputs, outputs: results }: LibraryCall,
+    values: readonly GraphValue[],
     wanted: ReadonlyMap<GraphValue, Buffer>,
     steps: Step[],
   ): void {
     const outputs = results.map((result, i) => ({
       ...result,
-      buffer: this.#output(op.results[i] as GraphValue, wanted),
+      buffer: this.#output(values[i] as GraphValue, wanted),
     }));
     steps.push({
       kind: "operation",
       operation,
-      inputs: inputs.map(({ name, value, shape }) => ({
+      inputs: inputs.map(({ name, value, shape, view }) => ({
         name,
         shape,
+        view,
         buffer: this.#bufferOf(value),
       })),
       outputs,
@@ -565,24 +578,6 @@ class Compiler {
       if (from !== undefined && to !== undefined && from !== to) this.#copy(value, from, to, steps);
     }
     return steps;
-  }
-}
-
-/** Has what a wanted reshape is of made where the reshape is wanted, so that nothing is copied: the last first, for reshapes of reshapes. */
-function wantUnderViews(
-  region: GraphRegion,
-  kept: ReadonlySet<AnyGraphOp>,
-  wanted: Map<GraphValue, Buffer>,
-): void {
-  const makers = new Map(region.ops.flatMap((op) => op.results.map((value) => [value, op])));
-  for (const op of region.ops.toReversed()) {
-    const operand = sharedOperand(op);
-    const target = op.results.map((value) => wanted.get(value)).find((each) => each !== undefined);
-    const maker = operand === undefined ? undefined : makers.get(operand);
-    if (operand === undefined || target === undefined || maker === undefined) continue;
-    const { form } = loweringOf(maker);
-    const isMade = form === "fold" || form === "steps" || form === "library";
-    if (isMade && kept.has(maker) && !wanted.has(operand)) wanted.set(operand, target);
   }
 }
 

@@ -12,6 +12,7 @@ import type { Operation } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
+import type { PartView } from "../lower/library.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { TensorType } from "../ops/types.ts";
 
@@ -74,6 +75,8 @@ export interface NamedBuffer {
   readonly name: string;
   readonly buffer: Buffer;
   readonly shape: readonly number[];
+  /** Where the argument lies in the buffer, if it is a part of it: its shape is then the run from its first element to its last. */
+  readonly view?: PartView | undefined;
 }
 
 /** A loop; `trips` is how often it runs where that is known, and then nobody asks the predicate. */

@@ -6,7 +6,7 @@
 import { timeText } from "./explain.ts";
 import type { MeasuredTimes } from "./explain.ts";
 import type { StepCost } from "./costs.ts";
-import type { Buffer, Plan, Step } from "./plan.ts";
+import type { Buffer, NamedBuffer, Plan, Step } from "./plan.ts";
 import { allSteps } from "./plan.ts";
 
 function placeText(buffer: Buffer, { offsets }: Plan): string {
@@ -47,6 +47,14 @@ function costTexts({ costs = [], times = [] }: PlanTextOptions): Iterator<string
   })();
 }
 
+/** An argument of an operation: its shape, and of a part of a buffer where it begins and its strides. */
+function argumentText({ buffer, shape, view }: NamedBuffer, plan: Plan): string {
+  const place = placeText(buffer, plan);
+  if (view === undefined) return `${place} [${shape.join(", ")}]`;
+  const from = view.offset === 0 ? "" : ` from ${view.offset}`;
+  return `${place}${from} [${view.shape.join(", ")}] by [${view.strides.join(", ")}]`;
+}
+
 function stepLines(
   step: Step,
   plan: Plan,
@@ -69,7 +77,7 @@ function stepLines(
     }
     case "operation": {
       const [inputs, outputs] = [step.inputs, step.outputs].map((list) =>
-        list.map(({ buffer, shape }) => `${place(buffer)} [${shape.join(", ")}]`).join(", "),
+        list.map((each) => argumentText(each, plan)).join(", "),
       );
       const { name } = step.operation;
       return [

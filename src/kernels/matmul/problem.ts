@@ -20,7 +20,7 @@ import type { FurtherOutput } from "./epilogue/outputs.ts";
 import { equalSizes, refused } from "./argument-errors.ts";
 import type { BlockScales } from "./block-scales.ts";
 import type { Prologue } from "./prologue/prologue.ts";
-import { viewedMatrix } from "./views.ts";
+import { rowMajorStrides, viewedMatrix } from "./views.ts";
 import type { BatchAxes, MatrixView, ViewName, Views } from "./views.ts";
 import type { QuantizedSpec } from "./weights/quantized.ts";
 
@@ -225,9 +225,8 @@ export function resultOf(
   const found = viewedMatrix(given);
   const { shape } = given;
   const whole = outputSpec(given.dtype, batch, m, n);
-  const isWhole =
-    found === undefined && given.strides === undefined && sameShape(shape, whole.shape);
-  if (isWhole) return { spec: given };
+  const isWhole = found === undefined && liesByRows(given) && sameShape(shape, whole.shape);
+  if (isWhole) return { spec: whole };
   const view = found?.view;
   const isOurs =
     found !== undefined &&
@@ -245,6 +244,15 @@ export function resultOf(
     `[${whole.shape.map(sizeText).join(", ")}], or a part of a larger array with as many rows, columns and axes of the batch`,
     `[${shape.map(sizeText).join(", ")}]`,
     location,
+  );
+}
+
+/** Whether an array lies by rows; along an axis of one element strides say nothing. */
+function liesByRows({ shape, strides }: TensorSpec): boolean {
+  const usual = rowMajorStrides(shape);
+  return (
+    strides === undefined ||
+    strides.every((stride, axis) => shape[axis] === 1 || sameSize(stride, usual[axis] ?? -1))
   );
 }
 

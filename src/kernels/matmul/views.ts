@@ -147,14 +147,13 @@ export function viewedMatrix({ shape, strides = rowMajorStrides(shape) }: Tensor
   if (sizes.length !== rank || lies.length !== rank || rank < 2 || rank > 4) return undefined;
   const [rows = 1, columns = 1] = sizes.slice(-2);
   const [down = 1, along = 1] = lies.slice(-2);
-  const byRows = along === 1 || columns === 1;
-  if (!byRows && down !== 1 && rows !== 1) return undefined;
+  if (along !== 1 && down !== 1 && rows !== 1 && columns !== 1) return undefined;
+  const byRows = along === 1 || (down !== 1 && columns === 1);
   const [pitch, width] = byRows ? [down, columns] : [along, rows];
   if (pitch < width) return undefined;
   const [outer = 1, inner = 1] = sizes.slice(0, -2);
   const [far, near] = lies.slice(0, -2);
-  const isWhole =
-    pitch === width && (rank === 2 || (rank === 3 && (far === rows * columns || outer === 1)));
+  const isWhole = pitch === width && (rank === 2 || (rank === 3 && far === rows * columns));
   if (isWhole) return undefined;
   const of = {
     outer: outer > 1 ? far : undefined,
@@ -166,7 +165,7 @@ export function viewedMatrix({ shape, strides = rowMajorStrides(shape) }: Tensor
   return { batch, rows, columns, byRows, view: of };
 }
 
-function rowMajorStrides(shape: readonly Size[]): readonly Size[] {
+export function rowMajorStrides(shape: readonly Size[]): readonly Size[] {
   return shape.map((_, axis) =>
     shape.slice(axis + 1).reduce<Size>((all, size) => multiplySizes(all, size), 1),
   );
