@@ -24,10 +24,10 @@ import { elementCount, productCount } from "../ops/arithmetic-counts.ts";
 import { elements } from "../ops/elements.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
 import { operandsOf } from "../ops/traverse.ts";
-import { isTensor } from "../ops/types.ts";
+import { isTensor, sizeOf } from "../ops/types.ts";
 import { sizesOf } from "./operation-sizes.ts";
 import { productText } from "./precision.ts";
-import type { Buffer, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
+import type { Buffer, LaunchStep, NamedBuffer, OperationStep, Plan, Step } from "./plan.ts";
 
 /** What a launch takes. Times are in microseconds, of one run of it. */
 export interface StepCost {
@@ -172,10 +172,7 @@ function neededBytes(
   works: readonly LaunchWork[],
   target: Target,
 ): number {
-  const sum = (buffers: readonly Buffer[]): number =>
-    [...new Set(buffers)].reduce((bytes, buffer) => bytes + buffer.bytes, 0);
-  if (step.kind === "operation")
-    return sum([...step.inputs, ...step.outputs].map(({ buffer }) => buffer));
+  if (step.kind === "operation") return argumentBytes([...step.inputs, ...step.outputs]);
   const [work] = works;
   const kernel = kernelFor(step.kernel.kernel, target);
   const trafficOf = (name: string): ArrayTraffic | undefined => traffic(kernel, name, work);
@@ -193,6 +190,24 @@ function neededBytes(
     if (step.overwritten.has(i)) bytes += Math.min(buffer.bytes, found?.used ?? buffer.bytes);
   }
   return bytes;
+}
+
+/** What arguments of operations hold: of each buffer all of it, or the parts that they are. */
+function argumentBytes(given: readonly NamedBuffer[]): number {
+  const parts = new Map<Buffer, Map<number, number>>();
+  for (const { buffer, view } of given) {
+    const bytes = view === undefined ? buffer.bytes : (sizeOf(view.shape) * buffer.dtype.bits) / 8;
+    const known = parts.get(buffer) ?? new Map<number, number>();
+    const from = view?.offset ?? 0;
+    parts.set(buffer, known.set(from, Math.max(bytes, known.get(from) ?? 0)));
+  }
+  let sum = 0;
+  for (const [buffer, sizes] of parts)
+    sum += Math.min(
+      buffer.bytes,
+      [...sizes.values()].reduce((all, bytes) => all + bytes, 0),
+    );
+  return sum;
 }
 
 function traffic(
