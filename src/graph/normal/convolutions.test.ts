@@ -15,6 +15,9 @@ interface Case {
   readonly out: readonly number[];
   readonly numbers: string;
   readonly window: string;
+  /** Groups of the batch and of the features; 1 unless there are. */
+  readonly groups?: number;
+  readonly featureGroups?: number;
 }
 
 const cases: readonly Case[] = [
@@ -58,12 +61,48 @@ const cases: readonly Case[] = [
     numbers: "[b, 0, f]x[0, i, o]->[b, 0, f]",
     window: "pad = [[-1, -2]], rhs_dilate = [2]",
   },
+  {
+    name: "the gradient of a depthwise kernel, strided and padded",
+    lhs: [4, 17, 20, 24],
+    rhs: [4, 9, 10, 24],
+    out: [3, 3, 1, 24],
+    numbers: "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]",
+    window: "pad = [[1, 1], [0, 1]], rhs_dilate = [2, 2]",
+    groups: 24,
+  },
+  {
+    name: "depthwise, strided, dilated and padded",
+    lhs: [3, 17, 20, 24],
+    rhs: [3, 5, 1, 24],
+    out: [3, 9, 13, 24],
+    numbers: "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+    window: "stride = [2, 1], pad = [[2, 2], [3, -2]], rhs_dilate = [2, 2]",
+    featureGroups: 24,
+  },
+  {
+    name: "depthwise, channels first",
+    lhs: [3, 24, 30],
+    rhs: [24, 1, 4],
+    out: [24, 3, 27],
+    numbers: "[b, f, 0]x[o, i, 0]->[f, b, 0]",
+    window: "",
+    featureGroups: 24,
+  },
+  {
+    name: "the gradient of a grouped kernel, channels first",
+    lhs: [8, 12, 40],
+    rhs: [8, 18, 39],
+    out: [4, 18, 2],
+    numbers: "[f, b, 0]x[i, o, 0]->[b, f, 0]",
+    window: "",
+    groups: 3,
+  },
 ];
 
-function textOf({ lhs, rhs, out, numbers, window }: Case): string {
+function textOf({ lhs, rhs, out, numbers, window, groups = 1, featureGroups = 1 }: Case): string {
   const [left, right, result] = [lhs, rhs, out].map((shape) => `tensor<${shape.join("x")}xf32>`);
   return `func.func @main(%x: ${left}, %w: ${right}) -> ${result} {
-    %0 = stablehlo.convolution(%x, %w) dim_numbers = ${numbers}, window = {${window}} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (${left}, ${right}) -> ${result}
+    %0 = stablehlo.convolution(%x, %w) dim_numbers = ${numbers}, window = {${window}} {batch_group_count = ${groups} : i64, feature_group_count = ${featureGroups} : i64} : (${left}, ${right}) -> ${result}
     return %0 : ${result} }`;
 }
 

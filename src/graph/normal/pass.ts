@@ -6,6 +6,8 @@ import { constantPicks } from "./constant-picks.ts";
 import { gatheredProducts, scatteredProducts } from "./gather-algebra.ts";
 import { patchProduct } from "./convolutions.ts";
 import { convolutionsOfClasses } from "./dilated-convolutions.ts";
+import { depthwiseSum } from "./depthwise.ts";
+import { groupedWeights } from "./grouped-weights.ts";
 import { withAlgorithm } from "./precision.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { rewriting } from "./rewriting.ts";
@@ -51,10 +53,14 @@ export const constantPicksPass: GraphPass = rewriting("constant-picks", constant
 export const scatteredProductsPass: GraphPass = rewriting("scattered-products", scatteredProducts);
 export const gatheredProductsPass: GraphPass = rewriting("gathered-products", gatheredProducts);
 
-/** Convolutions of few channels as products. */
+/** Convolutions of few channels and gradients of grouped ones' kernels as products, depthwise ones as sums. */
 export const patchesPass: GraphPass = rewriting("patches", {
   patches: (op, place) =>
     op.kind === "stablehlo.convolution" ? patchProduct(op, place.builder) : undefined,
+  depthwise: (op, place) =>
+    op.kind === "stablehlo.convolution" ? depthwiseSum(op, place.builder) : undefined,
+  "grouped-weights": (op, place) =>
+    op.kind === "stablehlo.convolution" ? groupedWeights(op, place.builder) : undefined,
 });
 
 /** Convolutions over operands with holes as convolutions without, but those that `isKept` says a kernel is for. */

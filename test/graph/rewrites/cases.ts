@@ -199,13 +199,14 @@ const convolution = (
   result: string,
   numbers: string,
   window = "",
+  groups: { readonly batch?: number; readonly feature?: number } = {},
 ): string => {
   const [left, right] = operands.map((shape) => `tensor<${shape}x${element}>`);
   const out = `tensor<${result}x${element}>`;
   return program(
     `%x: ${left}, %w: ${right}`,
     out,
-    `%r = stablehlo.convolution(%x, %w) dim_numbers = ${numbers}, window = {${window}} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (${left}, ${right}) -> ${out}`,
+    `%r = stablehlo.convolution(%x, %w) dim_numbers = ${numbers}, window = {${window}} {batch_group_count = ${groups.batch ?? 1} : i64, feature_group_count = ${groups.feature ?? 1} : i64} : (${left}, ${right}) -> ${out}`,
     `return %r : ${out}`,
   );
 };
@@ -521,6 +522,22 @@ export const rewriteCases: Cases = {
       "2x20x20x64",
       "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
       "stride = [2, 2]",
+    ),
+    depthwise: convolution(
+      "f32",
+      ["2x6x7x5", "3x2x1x5"],
+      "2x4x6x5",
+      "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+      "",
+      { feature: 5 },
+    ),
+    "grouped-weights": convolution(
+      "f32",
+      ["3x12x13x6", "3x10x11x12"],
+      "3x3x2x12",
+      "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]",
+      "",
+      { batch: 3 },
     ),
   },
   "constant-picks": {
