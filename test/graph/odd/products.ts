@@ -64,11 +64,14 @@ const widerResults: { readonly [element: string]: readonly string[] } = {
   f32: ["f32", "f32", "f64"],
 };
 
+function axes(b: Builder, count: number, most: number): readonly number[] {
+  return Array.from({ length: count }, () => b.between(1, most));
+}
+
 /** Extents of axes: few and small, or as large as kernels of matrices begin at. */
 function extents(b: Builder, isLarge: boolean, most: number): readonly number[] {
   if (!isLarge) return b.shape(b.below(3));
-  const own = Array.from({ length: b.below(2) }, () => b.between(1, 3));
-  return [...own, b.between(1, most)];
+  return b.chance(8) ? [] : [...axes(b, b.below(2), 3), b.between(1, most)];
 }
 
 const precisions = ["DEFAULT", "HIGH", "HIGHEST"] as const;
@@ -79,11 +82,9 @@ export const dotGeneral: Draw = (b) => {
     isLarge ? ["f32", "f32", "bf16", "f16", "f64", "i8", "i32"] : [...sumElements, "i1"],
   );
   const result = isLarge ? b.pick(widerResults[element] ?? [element]) : element;
-  const batch = isLarge
-    ? b.shape(b.below(2)).map((extent) => Math.max(1, extent))
-    : b.shape(b.below(2));
+  const batch = isLarge ? axes(b, b.below(3), 3) : b.shape(b.below(2));
   // Sums of so many small numbers are exact in bf16, too.
-  const contracted = isLarge ? extents(b, true, 20) : b.shape(b.below(3));
+  const contracted = isLarge ? [...axes(b, b.below(3), 2), b.between(1, 14)] : b.shape(b.below(3));
   const left = extents(b, isLarge, 40);
   const right = extents(b, isLarge, 40);
   const arrange = (free: readonly number[]) => {
