@@ -428,6 +428,43 @@ function scatter(indices: readonly (readonly number[])[], size = 1): string {
   );
 }
 
+/** Running products as JAX unrolls them: of pairs of neighbours first, whose results stand at the odd places. */
+function unrolledScan(count: number): string {
+  const lines = ["%z = stablehlo.constant dense<0.0> : tensor<f32>"];
+  const typeOf = (extent: number): string => `tensor<${extent}xf32>`;
+  const write = (line: string): string => {
+    lines.push(`%t${lines.length} = ${line}`);
+    return `%t${lines.length - 1}`;
+  };
+  const cut = (value: string, from: number, start: number, limit: number, step: number): string =>
+    write(
+      `stablehlo.slice ${value} [${start}:${limit}:${step}] : (${typeOf(from)}) -> ${typeOf(Math.ceil((limit - start) / step))}`,
+    );
+  const product = (left: string, right: string, extent: number): string =>
+    write(`stablehlo.multiply ${left}, ${right} : ${typeOf(extent)}`);
+  const spread = (value: string, from: number, to: number, low: number): string =>
+    write(
+      `stablehlo.pad ${value}, %z, low = [${low}], high = [${to - low - (2 * from - 1)}], interior = [1] : (${typeOf(from)}, tensor<f32>) -> ${typeOf(to)}`,
+    );
+  const level = (value: string, n: number): string => {
+    if (n < 2) return value;
+    const [odds, rest] = [Math.floor(n / 2), Math.ceil(n / 2) - 1];
+    const pairs = product(cut(value, n, 0, n - 1, 2), cut(value, n, 1, n, 2), odds);
+    const odd = level(pairs, odds);
+    const firsts = n % 2 === 0 ? cut(odd, odds, 0, odds - 1, 1) : odd;
+    const even = product(firsts, cut(value, n, 2, n, 2), rest);
+    const joined = write(
+      `stablehlo.concatenate ${cut(value, n, 0, 1, 1)}, ${even}, dim = 0 : (tensor<1xf32>, ${typeOf(rest)}) -> ${typeOf(rest + 1)}`,
+    );
+    return write(
+      `stablehlo.add ${spread(joined, rest + 1, n, 0)}, ${spread(odd, odds, n, 1)} : ${typeOf(n)}`,
+    );
+  };
+  const result = level("%x", count);
+  const type = typeOf(count);
+  return program(`%x: ${type}`, type, ...lines, `return ${result} : ${type}`);
+}
+
 const edges = "tensor<40x4xf32>";
 const gatheredEdges = `%g = "stablehlo.gather"(%x, %t) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<6x4xf32>, tensor<40x1xi32>) -> ${edges}`;
 
@@ -591,6 +628,7 @@ export const rewriteCases: Cases = {
       "return %r : tensor<40x3xf32>",
     ),
   },
+  "associative-scans": { "associative-scans": unrolledScan(6) },
   "turn-products": { "turn-products": productOf(true) },
   "matmul-precision": { "matmul-precision": productOf(false) },
   "normal-products": { "normal-products": productOf(false) },
@@ -661,6 +699,35 @@ export const complexPrograms: readonly { readonly kind: string; readonly text: s
       `tensor<4xi32>, ${pair}`,
       `%0:2 = "stablehlo.sort"(%k, %x) <{dimension = 0 : i64, is_stable = true}> ({ ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<complex<f32>>, %d: tensor<complex<f32>>): %s = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %s : tensor<i1> }) : (tensor<4xi32>, ${pair}) -> (tensor<4xi32>, ${pair})`,
       `return %0#0, %0#1 : tensor<4xi32>, ${pair}`,
+    ),
+  },
+];
+
+const reduced = (element: string, ...body: readonly string[]): string =>
+  program(
+    `%x: tensor<4x3x5x${element}>, %z: tensor<${element}>`,
+    `tensor<3x${element}>`,
+    `%r = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 0, 2>}> ({ ^bb0(%a: tensor<${element}>, %b: tensor<${element}>): ${body.join(" ")} stablehlo.return %s : tensor<${element}> }) : (tensor<4x3x5x${element}>, tensor<${element}>) -> tensor<3x${element}>`,
+    `return %r : tensor<3x${element}>`,
+  );
+
+/** Programs in which rules have gone wrong, or may in a way of their own. */
+export const furtherCases: readonly {
+  readonly pass: string;
+  readonly what: string;
+  readonly text: string;
+}[] = [
+  {
+    pass: "expand",
+    what: "initial values of xor take part once, whatever runs there are",
+    text: reduced("ui32", "%s = stablehlo.xor %a, %b : tensor<ui32>"),
+  },
+  {
+    pass: "expand",
+    what: "a region that keeps no order takes elements in theirs, and initial values once",
+    text: reduced(
+      "f32",
+      "%n = stablehlo.negate %a : tensor<f32> %m = stablehlo.multiply %n, %n : tensor<f32> %s = stablehlo.add %m, %b : tensor<f32>",
     ),
   },
 ];

@@ -19,7 +19,7 @@ import { inexactRules, isInexact } from "../../../src/graph/verify/inexact-rules
 import { checkPasses, checkRewrite } from "../../../src/graph/verify/rewrites.ts";
 import { opCases } from "../every-op.ts";
 import { tryRewrites } from "../program-fuzz/campaign.ts";
-import { complexPrograms, rewriteCases } from "./cases.ts";
+import { complexPrograms, furtherCases, rewriteCases } from "./cases.ts";
 
 function moduleOf(text: string): GraphModule {
   const [module] = parseGraph(text);
@@ -124,6 +124,12 @@ describe("split complex", () => {
   test("has a program for most kinds", () => {
     expect(complexCases.length).toBeGreaterThan(55);
   });
+});
+
+test.each(furtherCases)("$pass: $what", ({ pass: name, text }) => {
+  const pass = passes.get(name);
+  if (pass === undefined) throw new Error(`no pass is called ${name}`);
+  expect(checkPasses(moduleOf(text), [pass])).toBeUndefined();
 });
 
 test("inexact rules are rules", () => {

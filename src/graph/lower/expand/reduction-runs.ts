@@ -1,6 +1,7 @@
 /**
  * Reductions over axes that lie apart, one run of neighbours after the other. By an op whose operands may change places the longest run
- * goes first, since least is left then; by any other region the innermost, which keeps the order of the elements.
+ * goes first, since least is left then; by any other region the innermost, which keeps the order of the elements. A region whose initial values
+ * would change something if they took part in each run has its axes moved side by side.
  *
  *   f32[8, 64, 64, 32, 4] over 1, 2, 4      [8, 4096, 128] over 1, then [8, 32, 4] over 2
  *
@@ -13,7 +14,15 @@ import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import { copyRegion } from "../../ops/rebuild.ts";
 import type { GraphOpKind } from "../../ops/table.ts";
 import { sizeOf, tensorType } from "../../ops/types.ts";
-import { combiner, convert, reshape, splatOf, typeOfValue } from "../../transform/arithmetic.ts";
+import {
+  combiner,
+  convert,
+  reshape,
+  splatOf,
+  transpose,
+  typeOfValue,
+} from "../../transform/arithmetic.ts";
+import { closedRegion, identityOf } from "./monoid.ts";
 import { runsOf } from "../tiled/reduction-view.ts";
 
 type Reduce = GraphOp<"stablehlo.reduce">;
@@ -30,12 +39,34 @@ export function hasRuns(op: Reduce): boolean {
   return sizeOf(shape) > 0 && runs.filter(({ isReduced }) => isReduced).length > 1;
 }
 
-/** Ops whose operands may change places, beside those that have a neutral number. */
+/** Ops whose operands may change places, beside combiners. */
 const commutative: ReadonlySet<GraphOpKind> = new Set<GraphOpKind>([
   "stablehlo.and",
   "stablehlo.or",
   "stablehlo.xor",
 ]);
+
+/** The same reduction over one run: the reduced axes are moved to the end, in their order. */
+function sideBySide(op: Reduce, builder: GraphBuilder): readonly GraphValue[] {
+  const { inputs, init_values: inits } = op.operands;
+  const { dimensions } = op.attributes;
+  const { shape } = runsOfReduction(op);
+  const axes = shape.map((_, axis) => axis);
+  const kept = axes.filter((axis) => !dimensions.includes(axis));
+  const order = [...kept, ...axes.filter((axis) => dimensions.includes(axis))];
+  return builder.add(
+    "stablehlo.reduce",
+    { inputs: inputs.map((value) => transpose(builder, value, order)), init_values: inits },
+    { dimensions: order.slice(kept.length).map((_, i) => kept.length + i) },
+    { regions: { body: copyRegion(op.regions.body, new Map()) } },
+  );
+}
+
+/** Whether initial values that take part more than once change nothing. */
+function mayRepeatInits(op: Reduce, builder: GraphBuilder): boolean {
+  const body = closedRegion(builder, op.regions.body);
+  return body !== undefined && identityOf(builder, body, op.operands.init_values) !== undefined;
+}
 
 interface Between {
   readonly inputs: readonly GraphValue[];
@@ -51,8 +82,12 @@ function betweenRuns(op: Reduce, builder: GraphBuilder): Between & { readonly la
   const [init] = inits;
   const kind = combinerKind(body);
   const same = { inputs, inits, body };
-  if (input === undefined || init === undefined || others.length > 0 || !isCombiner(kind))
+  if (input === undefined || init === undefined || others.length > 0)
     return { ...same, last: same };
+  // An initial value that "and" and "or" take in twice changes nothing; of xor it would be gone.
+  if (kind === "stablehlo.xor")
+    return { ...same, inits: [splatOf(builder, typeOfValue(init), 0)], last: same };
+  if (!isCombiner(kind)) return { ...same, last: same };
   const { element } = typeOfValue(input);
   const isRounded = kind === "stablehlo.add" || kind === "stablehlo.multiply";
   const working = isRounded && isNarrowFloat(element) ? "f32" : element;
@@ -71,6 +106,7 @@ export function expandRuns(op: Reduce, builder: GraphBuilder): readonly GraphVal
     op.operands.inputs.length === 1 &&
     kind !== undefined &&
     (isCombiner(kind) || commutative.has(kind));
+  if (!isAnyOrder && !mayRepeatInits(op, builder)) return sideBySide(op, builder);
   const between = betweenRuns(op, builder);
   let { runs } = runsOfReduction(op);
   let values = between.inputs;
