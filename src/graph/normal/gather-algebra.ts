@@ -159,31 +159,40 @@ function scatterAdded(
   );
 }
 
-const productOfScatteredRows: Rewrite = (op, place) => {
+/** What sums of rows of a matrix are made of: [rows, d] by [n, 1] of [n, d]. */
+function summedRows(op: AnyGraphOp) {
   if (op.kind !== "stablehlo.scatter") return undefined;
   const [operand, ...others] = op.operands.inputs;
   const [updates] = op.operands.updates;
+  const indices = op.operands.scatter_indices;
   if (operand === undefined || updates === undefined || others.length > 0) return undefined;
   const numbers = op.attributes.scatter_dimension_numbers;
   const isOfRows =
     typeOfValue(operand).shape.length === 2 &&
-    typeOfValue(op.operands.scatter_indices).shape.length === 2 &&
+    typeOfValue(indices).shape.length === 2 &&
     numbers.index_vector_dim === 1 &&
     numbers.scatter_dims_to_operand_dims.join() === "0" &&
     numbers.inserted_window_dims.join() === "0" &&
-    numbers.update_window_dims.join() === "1";
+    numbers.update_window_dims.join() === "1" &&
+    typeOfValue(operand).shape[1] === typeOfValue(updates).shape[1];
   const isSum = combinerKind(op.regions.update_computation) === "stablehlo.add";
-  if (!isOfRows || !isSum || !isZero(operand, place) || place.uses(updates) !== 1) return undefined;
+  return isOfRows && isSum ? { operand, updates, indices } : undefined;
+}
+
+const productOfScatteredRows: Rewrite = (op, place) => {
+  const found = summedRows(op);
+  if (found === undefined) return undefined;
+  const { operand, updates, indices } = found;
+  if (!isZero(operand, place) || place.uses(updates) !== 1) return undefined;
   const product = place.definition(updates);
   if (product?.kind !== "stablehlo.dot_general") return undefined;
   if (!isRowProduct(product) || !hasOneElement(product)) return undefined;
   const { lhs, rhs } = product.operands;
   const [width = 0, columns = 0] = [typeOfValue(lhs).shape[1], typeOfValue(updates).shape[1]];
   const [result] = op.results;
-  const isFull = typeOfValue(operand).shape[1] === columns;
   const isFewer = rowCount(operand) * fewerRows <= rowCount(lhs) && width <= fewerRows * columns;
-  if (result === undefined || !isFull || !isFewer) return undefined;
-  const sums = scatterAdded(place, rowCount(operand), op.operands.scatter_indices, lhs);
+  if (result === undefined || !isFewer) return undefined;
+  const sums = scatterAdded(place, rowCount(operand), indices, lhs);
   return place.builder.one("stablehlo.dot_general", { lhs: sums, rhs }, product.attributes, {
     types: [typeOfValue(result)],
   });

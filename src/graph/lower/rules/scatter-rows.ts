@@ -125,30 +125,31 @@ export function sortedRowSteps(op: Scatter): readonly KernelStep[] {
     },
   ];
   if (of.isSparse) steps.pop();
-  const levels: Level[] = [{ value: update, size: 1, count: of.batches * of.updates }];
-  for (;;) {
-    const from = levels.at(-1) as Level;
-    if (!hasChunks(op) || from.count <= mostTurns(of)) break;
-    const count = Math.floor(from.count / chunk);
+  let from: Level = { value: update, size: 1, count: of.batches * of.updates };
+  const levels = [from];
+  while (hasChunks(op) && from.count > mostTurns(of)) {
+    const below = from;
+    const count = Math.floor(below.count / chunk);
     const value = graphValue(tensorType(partial, [count, of.width]));
-    const to = { value, size: from.size * chunk, count };
+    const to = { value, size: below.size * chunk, count };
     const tile = tileOf(count, of.width);
     steps.push({
       title: "sorted",
-      inputs: [...(from.size === 1 ? [] : [from.value]), indices],
-      uses: [...(from.size === 1 ? updates : []), ...captures],
+      inputs: [...(below.size === 1 ? [] : [below.value]), indices],
+      uses: [...(below.size === 1 ? updates : []), ...captures],
       results: [value],
-      key: `chunks of ${from.size}`,
+      key: `chunks of ${below.size}`,
       tiled: {
         title: "chunks",
         loadsWindows: false,
         grid: gridOf(count, of.width, tile),
         body: (parts) => {
-          combineChunks(of, from, to, tile, parts);
+          combineChunks(of, below, to, tile, parts);
         },
       },
     });
     levels.push(to);
+    from = to;
   }
   const most = of.updates < of.rows ? sparseElements : blockElements;
   const tile = tileOf(of.batches * of.rows, of.width, most);
@@ -369,9 +370,9 @@ function rangesOf(
     const inner = context.inner();
     const own = row.div(of.rows);
     const within = row.sub(own.mul(of.rows));
-    return [within, within.add(1)].map((each) =>
-      startsAt(of, own, each, tile, inner).broadcastTo([height, 1]),
-    ) as [Indices, Indices];
+    const startOf = (each: Indices): Indices =>
+      startsAt(of, own, each, tile, inner).broadcastTo([height, 1]);
+    return [startOf(within), startOf(within.add(1))];
   });
   return [first, end];
 }
