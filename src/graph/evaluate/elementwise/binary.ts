@@ -15,13 +15,6 @@ function isLess(a: Complex, b: Complex): boolean {
   return a.re < b.re || (a.re === b.re && a.im < b.im);
 }
 
-function arcTangent2(y: Complex, x: Complex): Complex {
-  const iy = { re: -y.im, im: y.re };
-  const size = complex.squareRoot(complex.add(complex.multiply(x, x), complex.multiply(y, y)));
-  const { re, im } = complex.log(complex.divide(complex.add(x, iy), size));
-  return { re: im, im: -re };
-}
-
 export const binaryForms = {
   "stablehlo.add": {
     bool: or,
@@ -31,7 +24,7 @@ export const binaryForms = {
     complex: complex.add,
   },
   "stablehlo.and": { bool: and, integer: () => and, wide: () => (a, b) => a & b },
-  "stablehlo.atan2": { real: Math.atan2, complex: arcTangent2 },
+  "stablehlo.atan2": { real: Math.atan2, complex: complex.arcTangent2 },
   "stablehlo.complex": { real: complex.complex },
   "stablehlo.divide": {
     integer: () => integers.divideIntegers,

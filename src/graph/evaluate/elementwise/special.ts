@@ -9,25 +9,18 @@
  * | zeta, polygamma  | Euler–Maclaurin summation                                                   |
  * | bessel_i1e       | power series up to 30, asymptotic series beyond                             |
  */
-import { logGammaAroundTwo } from "../../../support/log-gamma.ts";
-
-const stirling = [
-  1 / 12,
-  -1 / 360,
-  1 / 1260,
-  -1 / 1680,
-  1 / 1188,
-  -691 / 360360,
-  1 / 156,
-  -3617 / 122400,
-];
+import {
+  digammaSeries,
+  eulerGamma,
+  logGammaAroundTwo,
+  stirling,
+  zetaDivisors,
+} from "../../../support/gamma-series.ts";
 
 /** Horner's scheme on the coefficients from the lowest power up. */
 function polynomial(coefficients: readonly number[], x: number): number {
   return coefficients.reduceRight((sum, coefficient) => sum * x + coefficient, 0);
 }
-
-const eulerGamma = 0.5772156649015329;
 
 /** |sin(πx)| by the distance from the nearest whole number, which is exact. */
 function sinPiSize(x: number): number {
@@ -54,17 +47,6 @@ export function lgamma(x: number): number {
   return asymptotic + series - Math.log(product);
 }
 
-const digammaSeries = [
-  1 / 12,
-  -1 / 120,
-  1 / 252,
-  -1 / 240,
-  1 / 132,
-  -691 / 32760,
-  1 / 12,
-  -3617 / 8160,
-];
-
 export function digamma(x: number): number {
   if (x !== x || x === -Infinity) return NaN;
   if (x === 0) return -Infinity;
@@ -81,13 +63,6 @@ export function digamma(x: number): number {
   const square = 1 / (shifted * shifted);
   return Math.log(shifted) - 0.5 / shifted - square * polynomial(digammaSeries, square) - sum;
 }
-
-/** (2k)! / B(2k), the divisors of Euler–Maclaurin's correction. */
-const zetaDivisors = [
-  12, -720, 30240, -1209600, 47900160, -1.8924375803183791606e9, 7.47242496e10,
-  -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15,
-  1.8152105401943546773e17, -7.1661652561756670113e18,
-];
 
 /** Σ (q + k)^-x over k from 0. */
 export function zeta(x: number, q: number): number {

@@ -22,7 +22,7 @@ import {
   typeOfValue,
   zerosOf,
 } from "../../transform/arithmetic.ts";
-import { multiply } from "./functions.ts";
+import { multiply } from "../../ops/complex-functions.ts";
 import type { Parts } from "./parts.ts";
 import { Real } from "./real.ts";
 

@@ -1,27 +1,21 @@
 /**
- * Functions of complex numbers as formulas over their parts: those of the evaluator (`evaluate/elementwise/complex.ts`), with its
- * branch cuts. Parts in f32 are computed in f64 and rounded once, so that neither overflow nor cancellation of a formula shows.
+ * Functions of complex numbers as formulas over their parts: those of `ops/complex-functions.ts` over values of programs. Parts in f32 are computed in f64 and rounded once, so that neither overflow nor cancellation of a formula shows.
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { convert, typeOfValue } from "../../transform/arithmetic.ts";
 import type { Parts } from "./parts.ts";
+import * as complex from "../../ops/complex-functions.ts";
+import type { ComplexNumber } from "../../ops/complex-functions.ts";
 import { Real } from "./real.ts";
 
-export interface ComplexReal {
-  readonly re: Real;
-  readonly im: Real;
-}
-
-function pair(re: Real, im: Real): ComplexReal {
-  return { re, im };
-}
+export type ComplexReal = ComplexNumber<Real>;
 
 /** The parts in f64, for formulas. */
 export function opened(builder: GraphBuilder, { re, im }: Parts): ComplexReal {
-  return pair(
-    new Real(builder, convert(builder, re, "f64")),
-    new Real(builder, convert(builder, im, "f64")),
-  );
+  return {
+    re: new Real(builder, convert(builder, re, "f64")),
+    im: new Real(builder, convert(builder, im, "f64")),
+  };
 }
 
 /** The results of a formula in the format of the values that it was given. */
@@ -30,331 +24,37 @@ export function closed(builder: GraphBuilder, { re, im }: ComplexReal, like: Par
   return { re: convert(builder, re.value, element), im: convert(builder, im.value, element) };
 }
 
-export function add(a: ComplexReal, b: ComplexReal): ComplexReal {
-  return pair(a.re.add(b.re), a.im.add(b.im));
-}
-
-export function multiply(a: ComplexReal, b: ComplexReal): ComplexReal {
-  return pair(a.re.mul(b.re).sub(a.im.mul(b.im)), a.re.mul(b.im).add(a.im.mul(b.re)));
-}
-
-export function square({ re, im }: ComplexReal): ComplexReal {
-  const even = re.abs().is("EQ", im.abs()).and(re.isFinite());
-  return pair(even.pick(0, re.sub(im).mul(re.add(im))), re.mul(im).mul(2));
-}
-
-function negate({ re, im }: ComplexReal): ComplexReal {
-  return pair(re.neg(), im.neg());
-}
-
-/** i·z. */
-function turned({ re, im }: ComplexReal): ComplexReal {
-  return pair(im.neg(), re);
-}
-
-/** -i·z. */
-function turnedBack({ re, im }: ComplexReal): ComplexReal {
-  return pair(im, re.neg());
-}
-
-/** A number along the real axis, in the shape of z. */
-function plus(z: ComplexReal, number: number): ComplexReal {
-  return pair(z.re.add(number), z.im);
-}
-
-/** 1 - z; the sign of a zero imaginary part says the side of a cut. */
-function oneMinus({ re, im }: ComplexReal): ComplexReal {
-  return pair(re.fill(1).sub(re), im.neg());
-}
-
-/** |z|, scaled so that the squares neither overflow nor vanish. */
-export function magnitude({ re, im }: ComplexReal): Real {
-  const [x, y] = [re.abs(), im.abs()];
-  const large = x.max(y);
-  const small = x.min(y);
-  const ratio = small.div(large);
-  const size = large.mul(ratio.mul(ratio).add(1).sqrt());
-  const plain = large.is("EQ", 0).pick(0, size);
-  return x.is("EQ", Infinity).or(y.is("EQ", Infinity)).pick(Infinity, plain);
-}
-
-/** The quotient, with the divisor near one; by zero as real numbers are, by infinity zero. */
-export function divide(a: ComplexReal, b: ComplexReal): ComplexReal {
-  const size = b.re.abs().max(b.im.abs());
-  const scale = size.is("EQ", 0).or(size.isFinite().not()).pick(1, size);
-  const [re, im] = [b.re.div(scale), b.im.div(scale)];
-  const [x, y] = [a.re.div(scale), a.im.div(scale)];
-  const norm = re.mul(re).add(im.mul(im));
-  const real = x.mul(re).add(y.mul(im)).div(norm);
-  const imaginary = y.mul(re).sub(x.mul(im)).div(norm);
-  const isZero = size.is("EQ", 0);
-  const isInfinite = size.is("EQ", Infinity);
-  const isTopFinite = a.re.isFinite().and(a.im.isFinite());
-  const [u, v] = [direction(b.re), direction(b.im)];
-  const beyond = (turned: Real): Real => isTopFinite.pick(turned.mul(0), NaN);
-  const special = (plain: Real, top: Real, turned: Real): Real =>
-    isInfinite.pick(beyond(turned), isZero.pick(top.div(b.re.abs()), plain));
-  return pair(
-    special(real, a.re, a.re.mul(u).add(a.im.mul(v))),
-    special(imaginary, a.im, a.im.mul(u).sub(a.re.mul(v))),
-  );
-}
-
-/** Where a part of an infinite number points: what is finite beside the infinite is a zero of its sign. */
-function direction(part: Real): Real {
-  return part.abs().is("EQ", Infinity).pick(part.sign(), part.mul(0));
-}
-
-/** 1 / z, whose parts have the signs of the conjugate's, those of zeros too. */
-function reciprocal(z: ComplexReal): ComplexReal {
-  const size = z.re.abs().max(z.im.abs());
-  const scale = size.is("EQ", 0).or(size.isFinite().not()).pick(1, size);
-  const [re, im] = [z.re.div(scale), z.im.div(scale)];
-  const norm = re.mul(re).add(im.mul(im));
-  const isZero = size.is("EQ", 0);
-  const isInfinite = size.is("EQ", Infinity);
-  const special = (part: Real, ofZero: Real): Real =>
-    isInfinite.pick(direction(part).mul(0), isZero.pick(ofZero, part.div(norm).div(scale)));
-  return pair(special(re, re.fill(Infinity)), special(im.neg(), re.fill(NaN)));
-}
-
-export function sign(z: ComplexReal): ComplexReal {
-  const size = magnitude(z);
-  const unit = (part: Real): Real => size.is("EQ", 0).pick(0, part.div(size));
-  const either = size.is("NE", size);
-  return pair(either.pick(NaN, unit(z.re)), either.pick(NaN, unit(z.im)));
-}
-
-export function exponential({ re, im }: ComplexReal): ComplexReal {
-  const size = re.exp();
-  const isReal = im.is("EQ", 0);
-  const vanishes = re.is("EQ", -Infinity).and(im.isFinite().not());
-  const real = vanishes.pick(0, isReal.pick(size, size.mul(im.cos())));
-  return pair(real, vanishes.pick(0, isReal.pick(im, size.mul(im.sin()))));
-}
-
-export function exponentialMinusOne({ re, im }: ComplexReal): ComplexReal {
-  const half = im.mul(0.5).sin();
-  const real = re.expm1().mul(im.cos()).sub(half.mul(half).mul(2));
-  return pair(real, im.is("EQ", 0).pick(im, re.exp().mul(im.sin())));
-}
-
-/** log|z|, which near one is that of one plus a small difference. */
-function logMagnitude(z: ComplexReal): Real {
-  const [x, y] = [z.re.abs(), z.im.abs()];
-  const large = x.max(y);
-  const small = x.min(y);
-  const near = large.sub(1).mul(large.add(1)).add(small.mul(small)).log1p().mul(0.5);
-  const isNear = large.is("GT", 0.5).and(large.is("LT", 2));
-  return isNear.pick(near, magnitude(z).log());
-}
-
-export function log(z: ComplexReal): ComplexReal {
-  return pair(logMagnitude(z), z.im.atan2(z.re));
-}
-
-export function logPlusOne(z: ComplexReal): ComplexReal {
-  const { re, im } = z;
-  const isNear = re.abs().is("LT", 0.5).and(im.abs().is("LT", 0.5));
-  const near = re.mul(re.add(2)).add(im.mul(im)).log1p().mul(0.5);
-  const shifted = plus(z, 1);
-  return pair(isNear.pick(near, logMagnitude(shifted)), im.atan2(shifted.re));
-}
-
-/** The root in the right half plane, of a number scaled so that its magnitude neither overflows nor vanishes. */
-export function squareRoot({ re, im }: ComplexReal): ComplexReal {
-  const large = re.abs().max(im.abs());
-  const isHuge = large.is("GT", 1e300);
-  const isTiny = large.is("LT", 1e-290);
-  const scale = isHuge.pick(0.25, isTiny.pick(2 ** 108, large.fill(1)));
-  const [x, y] = [re.mul(scale), im.mul(scale)];
-  const size = x
-    .abs()
-    .add(magnitude(pair(x, y)))
-    .mul(0.5)
-    .sqrt();
-  const root = size.div(scale.sqrt());
-  const other = im.abs().div(root.mul(2));
-  const isRight = re.is("GE", 0);
-  const real = isRight.pick(root, other);
-  const imaginary = isRight.pick(other, root).withSignOf(im);
-  const isZero = large.is("EQ", 0);
-  const isTall = im.abs().is("EQ", Infinity);
-  const isFarLeft = re.is("EQ", -Infinity);
-  const left = pair(im.is("EQ", im).pick(0, im), im.fill(Infinity).withSignOf(im));
-  return pair(
-    isTall.pick(Infinity, isZero.pick(0, isFarLeft.pick(left.re, real))),
-    isTall.or(isZero).pick(im, isFarLeft.pick(left.im, imaginary)),
-  );
-}
-
-export function reciprocalRoot(z: ComplexReal): ComplexReal {
-  return reciprocal(squareRoot(z));
-}
-
-export function cubeRoot(z: ComplexReal): ComplexReal {
-  const angle = z.im.atan2(z.re).div(3);
-  const size = magnitude(z).cbrt();
-  return pair(size.mul(angle.cos()), size.mul(angle.sin()));
-}
-
-export function power(base: ComplexReal, exponent: ComplexReal): ComplexReal {
-  const angle = base.im.atan2(base.re);
-  const size = magnitude(base).pow(exponent.re).mul(exponent.im.mul(angle).neg().exp());
-  const turn = exponent.im.mul(logMagnitude(base)).add(exponent.re.mul(angle));
-  const isOne = exponent.re.is("EQ", 0).and(exponent.im.is("EQ", 0));
-  const isZero = base.re.is("EQ", 0).and(base.im.is("EQ", 0));
-  const ofZero = exponent.re.is("GT", 0).pick(0, base.re.fill(NaN));
-  const real = isOne.pick(1, isZero.pick(ofZero, size.mul(turn.cos())));
-  const sine = turn.is("EQ", 0).pick(0, size.mul(turn.sin()));
-  return pair(real, isOne.pick(0, isZero.pick(ofZero, sine)));
-}
-
-/** A product in which a zero stays one beside what has overflowed. */
-function besideZero(zero: Real, large: Real): Real {
-  return zero.mul(zero.is("EQ", 0).pick(large.sign(), large));
-}
-
-export function sine({ re, im }: ComplexReal): ComplexReal {
-  return pair(besideZero(re.sin(), im.cosh()), re.cos().mul(im.sinh()));
-}
-
-export function cosine({ re, im }: ComplexReal): ComplexReal {
-  return pair(re.cos().mul(im.cosh()), besideZero(re.sin().neg(), im.sinh()));
-}
-
-export function hyperbolicSine(z: ComplexReal): ComplexReal {
-  return turnedBack(sine(turned(z)));
-}
-
-export function hyperbolicCosine(z: ComplexReal): ComplexReal {
-  return cosine(turned(z));
-}
-
-export function hyperbolicTangent({ re, im }: ComplexReal): ComplexReal {
-  const tangent = im.tan();
-  const secant = tangent.mul(tangent).add(1);
-  const sinh = re.sinh();
-  const rho = sinh.mul(sinh).add(1).sqrt();
-  const denominator = secant.mul(sinh).mul(sinh).add(1);
-  const isPole = tangent.isFinite().not();
-  const near = pair(
-    isPole.pick(rho.div(sinh), secant.mul(rho).mul(sinh).div(denominator)),
-    isPole.pick(tangent.fill(1).div(tangent), tangent.div(denominator)),
-  );
-  const small = im.sin().mul(im.cos()).mul(4).mul(re.abs().mul(-2).exp());
-  const isFar = re.abs().is("GT", 20);
-  return pair(isFar.pick(re.sign(), near.re), isFar.pick(im.isFinite().pick(small, 0), near.im));
-}
-
-export function tangent(z: ComplexReal): ComplexReal {
-  return turnedBack(hyperbolicTangent(turned(z)));
-}
-
-export function logistic(z: ComplexReal): ComplexReal {
-  return reciprocal(plus(exponential(negate(z)), 1));
-}
-
-export function arcCosine(z: ComplexReal): ComplexReal {
-  const minus = squareRoot(oneMinus(z));
-  const above = squareRoot(plus(z, 1));
-  const imaginary = above.re.mul(minus.im).sub(above.im.mul(minus.re)).asinh();
-  return pair(minus.re.atan2(above.re).mul(2), imaginary);
-}
-
-export function arcSine(z: ComplexReal): ComplexReal {
-  const minus = squareRoot(oneMinus(z));
-  const above = squareRoot(plus(z, 1));
-  const real = z.re.atan2(minus.re.mul(above.re).sub(minus.im.mul(above.im)));
-  return pair(real, minus.re.mul(above.im).sub(minus.im.mul(above.re)).asinh());
-}
-
-export function hyperbolicArcSine(z: ComplexReal): ComplexReal {
-  return turnedBack(arcSine(turned(z)));
-}
-
-export function hyperbolicArcCosine(z: ComplexReal): ComplexReal {
-  const minus = squareRoot(plus(z, -1));
-  const above = squareRoot(plus(z, 1));
-  const real = minus.re.mul(above.re).add(minus.im.mul(above.im)).asinh();
-  return pair(real, minus.im.atan2(above.re).mul(2));
-}
-
-export function hyperbolicArcTangent({ re, im }: ComplexReal): ComplexReal {
-  const right = re.abs();
-  const away = right.fill(1).sub(right);
-  const real = right
-    .mul(4)
-    .div(away.mul(away).add(im.mul(im)))
-    .log1p()
-    .mul(0.25)
-    .withSignOf(re);
-  const height = re.fill(1).sub(re).mul(re.add(1)).sub(im.mul(im));
-  return pair(real, im.mul(2).atan2(height).mul(0.5));
-}
-
-export function arcTangent(z: ComplexReal): ComplexReal {
-  return turnedBack(hyperbolicArcTangent(turned(z)));
-}
-
-/** The angle of the point (x, y): -i·log((x + i·y) / sqrt(x² + y²)). */
-export function arcTangent2(y: ComplexReal, x: ComplexReal): ComplexReal {
-  const size = squareRoot(add(multiply(x, x), multiply(y, y)));
-  return turnedBack(log(divide(add(x, turned(y)), size)));
-}
-
-/** Complex numbers are ordered by their real parts, then by the others. */
-export function larger(a: ComplexReal, b: ComplexReal): ComplexReal {
-  return isLess(a, b, a, b);
-}
-
-export function smaller(a: ComplexReal, b: ComplexReal): ComplexReal {
-  return isLess(b, a, a, b);
-}
-
-/** The second choice where one number is less than another. */
-function isLess(
-  left: ComplexReal,
-  right: ComplexReal,
-  otherwise: ComplexReal,
-  chosen: ComplexReal,
-): ComplexReal {
-  const isTied = left.re.is("EQ", right.re).and(left.im.is("LT", right.im));
-  const less = left.re.is("LT", right.re).or(isTied);
-  return pair(less.pick(chosen.re, otherwise.re), less.pick(chosen.im, otherwise.im));
-}
-
 export const unaryFunctions = {
-  "stablehlo.cbrt": cubeRoot,
-  "stablehlo.cosine": cosine,
-  "stablehlo.exponential": exponential,
-  "stablehlo.exponential_minus_one": exponentialMinusOne,
-  "stablehlo.log": log,
-  "stablehlo.log_plus_one": logPlusOne,
-  "stablehlo.logistic": logistic,
-  "stablehlo.rsqrt": reciprocalRoot,
-  "stablehlo.sign": sign,
-  "stablehlo.sine": sine,
-  "stablehlo.sqrt": squareRoot,
-  "stablehlo.tan": tangent,
-  "stablehlo.tanh": hyperbolicTangent,
-  "chlo.acos": arcCosine,
-  "chlo.acosh": hyperbolicArcCosine,
-  "chlo.asin": arcSine,
-  "chlo.asinh": hyperbolicArcSine,
-  "chlo.atan": arcTangent,
-  "chlo.atanh": hyperbolicArcTangent,
-  "chlo.cosh": hyperbolicCosine,
-  "chlo.sinh": hyperbolicSine,
-  "chlo.square": square,
-  "chlo.tan": tangent,
+  "stablehlo.cbrt": complex.cubeRoot,
+  "stablehlo.cosine": complex.cosine,
+  "stablehlo.exponential": complex.exponential,
+  "stablehlo.exponential_minus_one": complex.exponentialMinusOne,
+  "stablehlo.log": complex.log,
+  "stablehlo.log_plus_one": complex.logPlusOne,
+  "stablehlo.logistic": complex.logistic,
+  "stablehlo.rsqrt": complex.reciprocalRoot,
+  "stablehlo.sign": complex.sign,
+  "stablehlo.sine": complex.sine,
+  "stablehlo.sqrt": complex.squareRoot,
+  "stablehlo.tan": complex.tangent,
+  "stablehlo.tanh": complex.hyperbolicTangent,
+  "chlo.acos": complex.arcCosine,
+  "chlo.acosh": complex.hyperbolicArcCosine,
+  "chlo.asin": complex.arcSine,
+  "chlo.asinh": complex.hyperbolicArcSine,
+  "chlo.atan": complex.arcTangent,
+  "chlo.atanh": complex.hyperbolicArcTangent,
+  "chlo.cosh": complex.hyperbolicCosine,
+  "chlo.sinh": complex.hyperbolicSine,
+  "chlo.square": complex.square,
+  "chlo.tan": complex.tangent,
 } as const;
 
 export const binaryFunctions = {
-  "stablehlo.atan2": arcTangent2,
-  "stablehlo.divide": divide,
-  "stablehlo.maximum": larger,
-  "stablehlo.minimum": smaller,
-  "stablehlo.multiply": multiply,
-  "stablehlo.power": power,
+  "stablehlo.atan2": complex.arcTangent2,
+  "stablehlo.divide": complex.divide,
+  "stablehlo.maximum": complex.larger,
+  "stablehlo.minimum": complex.smaller,
+  "stablehlo.multiply": complex.multiply,
+  "stablehlo.power": complex.power,
 } as const;

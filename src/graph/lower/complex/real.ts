@@ -1,4 +1,5 @@
 /** Real values in formulas: `x.mul(x).add(y.mul(y)).sqrt()` appends the ops that it names. */
+import type { Choice, RealNumber } from "../../ops/complex-functions.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphValue } from "../../ops/node.ts";
 import { binary, compare, convert, like, select, typeOfValue } from "../../transform/arithmetic.ts";
@@ -26,7 +27,7 @@ type Direction = "EQ" | "NE" | "GE" | "GT" | "LE" | "LT";
 type Operand = Real | number;
 
 /** Where something holds. */
-export class Condition {
+export class Condition implements Choice<Real> {
   readonly builder: GraphBuilder;
   readonly value: GraphValue;
 
@@ -67,7 +68,7 @@ export class Condition {
   }
 }
 
-export class Real {
+export class Real implements RealNumber<Real> {
   readonly builder: GraphBuilder;
   readonly value: GraphValue;
 
@@ -142,6 +143,20 @@ export class Real {
   atan2(other: Operand): Real {
     const operands = { lhs: this.value, rhs: this.#other(other) };
     return new Real(this.builder, this.builder.one("stablehlo.atan2", operands, {}));
+  }
+
+  /** Scaled by the larger of the two. */
+  hypot(other: Real): Real {
+    const [x, y] = [this.abs(), other.abs()];
+    const large = x.max(y);
+    const ratio = x.min(y).div(large);
+    const size = large.mul(ratio.mul(ratio).add(1).sqrt());
+    const plain = large.is("EQ", 0).pick(0, size);
+    return x.is("EQ", Infinity).or(y.is("EQ", Infinity)).pick(Infinity, plain);
+  }
+
+  nearby(): Real {
+    return this;
   }
 
   abs = (): Real => this.#unary("stablehlo.abs");

@@ -19,15 +19,8 @@ import {
 import { callLowering } from "../rules/calls.ts";
 import { cannotRun } from "../storage.ts";
 import { fourier } from "./fourier.ts";
-import {
-  binaryFunctions,
-  closed,
-  larger,
-  magnitude,
-  opened,
-  smaller,
-  unaryFunctions,
-} from "./functions.ts";
+import { larger, magnitude, smaller } from "../../ops/complex-functions.ts";
+import { binaryFunctions, closed, opened, unaryFunctions } from "./functions.ts";
 import type { ComplexReal } from "./functions.ts";
 import {
   isComplexType,

@@ -5,7 +5,13 @@
 import { f64 } from "../../../formats/dtype.ts";
 import { loop, whileLoop } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
-import { logGammaAroundTwo } from "../../../support/log-gamma.ts";
+import {
+  digammaSeries,
+  eulerGamma,
+  logGammaAroundTwo,
+  stirling,
+  zetaDivisors,
+} from "../../../support/gamma-series.ts";
 import { select, withSignOf } from "./bits.ts";
 import { inWide, wide } from "./functions.ts";
 import type { UnaryTile } from "./functions.ts";
@@ -14,19 +20,6 @@ import type { UnaryTile } from "./functions.ts";
 function polynomial(coefficients: readonly number[], x: Tile): Tile {
   return coefficients.reduceRight<Tile>((sum, coefficient) => sum.mul(x).add(coefficient), wide(0));
 }
-
-const stirling = [
-  1 / 12,
-  -1 / 360,
-  1 / 1260,
-  -1 / 1680,
-  1 / 1188,
-  -691 / 360360,
-  1 / 156,
-  -3617 / 122400,
-];
-
-const eulerGamma = 0.5772156649015329;
 
 /** |sin(πx)| by the distance from the nearest whole number, which is exact. */
 function sinPiSize(x: Tile): Tile {
@@ -77,17 +70,6 @@ function logGamma(x: Tile): Tile {
   return select(size.eq(Infinity), wide(Infinity), value);
 }
 
-const digammaSeries = [
-  1 / 12,
-  -1 / 120,
-  1 / 252,
-  -1 / 240,
-  1 / 132,
-  -691 / 32760,
-  1 / 12,
-  -3617 / 8160,
-];
-
 function digammaOf(x: Tile): Tile {
   const isNegative = x.le(0);
   const start = { shifted: select(isNegative, wide(1).sub(x), x), sum: x.mul(0) as Tile };
@@ -110,13 +92,6 @@ function digammaOf(x: Tile): Tile {
   const value = select(isNegative, negative, positive);
   return select(x.eq(Infinity), x, select(x.isFinite(), value, wide(NaN)));
 }
-
-/** (2k)! / B(2k), the divisors of Euler–Maclaurin's correction. */
-const zetaDivisors = [
-  12, -720, 30240, -1209600, 47900160, -1.8924375803183791606e9, 7.47242496e10,
-  -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15,
-  1.8152105401943546773e17, -7.1661652561756670113e18,
-];
 
 /** x to the power of -s, for negative x too where s is whole. */
 function inversePower(x: Tile, s: Tile): Tile {
