@@ -152,6 +152,11 @@ export const kernelReasons: Reasons = {
   logSoftmax: { benchmark: asMuch("softmax") },
   logSoftmaxBackward: { matrix: onHosts, benchmark: asMuch("softmax") },
   map: { gradient: ownFunction },
+  scaledMatmul: {
+    gradient: "`nn.scaledDotGeneral` of arrays, whose gradients are such products",
+    matrix: onHosts,
+    benchmark: asMuch("matmul"),
+  },
   packWeights: { gradient: fewBits, matrix: onHosts, benchmark: asMuch("copy") },
   pad: { benchmark: asMuch("copy") },
   pagedAttention: { gradient: "a step of generating text, of which nobody takes derivatives" },

@@ -152,6 +152,8 @@ export type {
   ScaleFormat,
   WeightFormat,
 } from "./matmul/weights/quantized.ts";
+export { scaledMatmul } from "./matmul/scaled-matmul.ts";
+export type { ScaledMatmulSpec, ScaledOperandFormat } from "./matmul/scaled-matmul.ts";
 export { packWeights } from "./matmul/weights/pack-weights.ts";
 export type { PackedScaleLayout, PackWeightsSpec } from "./matmul/weights/pack-weights.ts";
 export { dequantizeWeights, quantizeWeights } from "./matmul/weights/quantize-weights.ts";

@@ -43,6 +43,10 @@ const fieldKinds = {
       isOfKind(value, "sparse24"),
   ],
   format: ["a dtype, such as f32", (value) => isFormat(value)],
+  scaledFormat: [
+    'the name of a format with scales, such as "mxfp4", or bf16',
+    (value) => typeof value === "string" || isFormat(value),
+  ],
   flag: ["true or false", (value) => typeof value === "boolean"],
   element: ["a number", (value) => ["number", "bigint", "boolean"].includes(typeof value)],
   number: ["a number", (value) => typeof value === "number"],

@@ -422,6 +422,15 @@ export const kernelCalls: readonly BadCall[] = [
   ),
   ...ofFields("quantizeWeights", storedWeights),
   ...ofFields("dequantizeWeights", storedWeights),
+  ...ofFields("scaledMatmul", {
+    a: parameter(() => "mxfp4"),
+    b: parameter(() => "mxfp8e4m3"),
+    batched: optional(() => true),
+    scaleLayout: optional(() => ({ a: "plain" })),
+    globalScale: optional(() => true),
+    out: optional(() => f32),
+    inputs: optional(() => ({}), "object", "bare"),
+  }),
   ...ofFields("packWeights", {
     b: parameter(() =>
       kernels.quantized(f4e2m1fn, [256, 64], { groupSize: 32, scale: f8e8m0fnu, as: bf16 }),

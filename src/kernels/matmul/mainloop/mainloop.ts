@@ -379,18 +379,23 @@ function promotedSums(
   const { stages } = work.form.configuration;
   const place = work.place(tile);
   const none: Tile<"f32"> = zeros(dtypes.f32, sumShape(work));
-  const sums = loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
+  const ofStep = (step: Scalar<"i32">) => scalesOfStep(work, place, index, from.add(step));
+  const start = { product: none, slot: first, scales: ofStep(constant(dtypes.i32, 0)) };
+  const { product, slot } = loop({ to: steps, carry: start }, (step, carried) => {
     const turn = { index, step: from.add(step), place: () => place };
-    const [rows, columns] = scalesOfStep(work, place, index, turn.step);
+    // Asked for a step before they are used: memory takes longer than a step.
+    const scales = ofStep(step.add(1).minimum(steps.sub(1)));
     waitFull(work, carried.slot);
     const product = multiplySlot(work, emptySums(work), carried.slot, turn).wait();
     release(work, carried.slot);
+    const [rows, columns] = carried.scales;
     return {
       product: addScaled(carried.product, product, rows, columns),
       slot: following(carried.slot, stages),
+      scales,
     };
   });
-  return { ...sums, place };
+  return { product, slot, place };
 }
 
 /** The scales of a thread's rows and of its columns in a step, where blocks have such. */
@@ -399,7 +404,8 @@ function scalesOfStep(
   { batch, top, left }: TilePlace,
   index: Scalar<"i32">,
   step: Scalar<"i32">,
-): readonly (Tile<"f32"> | undefined)[] {
+): readonly Tile<"f32">[] {
+  if (problem.blockScales === undefined) return [];
   const parts: readonly ScaledPart[] = [
     {
       ...{ operand: sides.rows.name, batch, count: threadRows },
@@ -407,7 +413,8 @@ function scalesOfStep(
     },
     { operand: sides.columns.name, batch, start: notBefore(left), count: shapes.columns },
   ];
-  return parts.map((part) => partScales(problem, named, part, step.mul(shapes.depth)));
+  const along = step.mul(shapes.depth);
+  return parts.flatMap((part) => partScales(problem, named, part, along) ?? []);
 }
 
 /** Steps of which tensor cores add up the corrections. Of numbers whose corrections all have one sign, 4096 of k cut off 2⁻²² of the sum, and no longer sum more. */

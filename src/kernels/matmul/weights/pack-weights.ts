@@ -168,11 +168,11 @@ function packKernel(
 type Integer = Scalar<"i32">;
 
 /** The scales of 64 columns in 128 elements along k, [columns, groups]. */
-function plainScales(scale: Ref, i: Integer, j: Integer, each: number): Tile {
+export function plainScales(scale: Ref, i: Integer, j: Integer, each: number): Tile {
   return scale.at(slice(j.mul(columns), columns), slice(i.mul(each), each)).load() as Tile;
 }
 
-function tiledScales(scale: Ref, i: Integer, j: Integer, each: number): Tile {
+export function tiledScales(scale: Ref, i: Integer, j: Integer, each: number): Tile {
   const half = columns / tileLanes;
   const perTile = tileRows / columns;
   const tile = j.div(perTile);

@@ -348,6 +348,11 @@ export function dequantized(
 
 /** A row for each group along k as often as the group has elements. */
 function spread(rows: Tile, { shape: [depth = 1] }: Tile): Tile {
+  return expandGroups(rows, depth);
+}
+
+/** Rows of groups as those of all elements: [groups, columns] to [depth, columns]; one row stays one, which is broadcast. */
+export function expandGroups(rows: Tile, depth: number): Tile {
   const [groups = 1, columns = 1] = rows.shape;
   if (groups === 1) return rows;
   const size = depth / groups;

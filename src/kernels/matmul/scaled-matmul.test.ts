@@ -1,0 +1,180 @@
+/** Products of operands in formats with scales, against sums in float64 of the numbers that they stand for. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import { dealtTo } from "../../../test/support/sample.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, f32 } from "../../formats/dtype.ts";
+import { decodeFloat } from "../../formats/floats.ts";
+import { fromElements, fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { dequantizeElements } from "../../formats/scaled/dequantize.ts";
+import { scaledFormats } from "../../formats/scaled/formats.ts";
+import type { ScaledFormat, ScaledFormatName } from "../../formats/scaled/formats.ts";
+import { scaleShape } from "../../formats/scaled/layout.ts";
+import type { ScaleLayout } from "../../formats/scaled/layout.ts";
+import { dim, tensor } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { scaledMatmul } from "./scaled-matmul.ts";
+
+const devices = new Map<string, Device>();
+beforeAll(async () => {
+  for (const kind of ["simulator", "emulator"] as const)
+    devices.set(kind, await open(kind, { onNotes: () => undefined }));
+});
+afterAll(() => {
+  for (const device of devices.values()) device.dispose();
+});
+
+/** An operand: its arrays by name, and the numbers that they stand for. */
+function drawn(
+  name: "a" | "b",
+  of: ScaledFormatName | "bf16",
+  shape: readonly number[],
+  layout: ScaleLayout,
+  random: Random,
+) {
+  const count = shape.reduce((all, each) => all * each, 1);
+  if (of === "bf16") {
+    const numbers = Float64Array.from({ length: count }, () => random.below(9) - 4);
+    return { arrays: { [name]: fromNumbers(bf16, shape, numbers) }, numbers };
+  }
+  const format: ScaledFormat = scaledFormats[of];
+  const finite = (dtype: string, bits: number): number => {
+    for (;;) {
+      const code = random.below(1 << bits);
+      if (Number.isFinite(decodeFloat(dtype as "f8e4m3fn", code))) return code;
+    }
+  };
+  const bits = format.element.name.startsWith("f4")
+    ? 4
+    : format.element.name.startsWith("f6")
+      ? 6
+      : 8;
+  const elements = Uint8Array.from({ length: count }, () => finite(format.element.name, bits));
+  const places = scaleShape(format, shape, shape.length - 1, layout);
+  const total = places.reduce((all, each) => all * each, 1);
+  const isF32 = format.scale === f32;
+  const scales = isF32
+    ? Float32Array.from(
+        { length: total },
+        () => 2 ** (random.below(5) - 2) * (1 + random.below(4) / 4),
+      )
+    : Uint8Array.from({ length: total }, () =>
+        format.scale.name === "f8e8m0fnu" ? 124 + random.below(7) : finite("f8e4m3fn", 7),
+      );
+  return {
+    arrays: {
+      [name]: fromElements(format.element, shape, elements as never),
+      [`${name}Scale`]: fromElements(format.scale, places, scales as never),
+    },
+    numbers: dequantizeElements(format, {
+      ...{ shape, elements: elements as never, scales: scales as never, layout },
+      globalScale: 1,
+    }),
+  };
+}
+
+interface Case {
+  readonly name: string;
+  readonly a: ScaledFormatName | "bf16";
+  readonly b: ScaledFormatName | "bf16";
+  readonly sizes: readonly [batch: number, m: number, n: number, k: number];
+  readonly layouts?: readonly [ScaleLayout, ScaleLayout];
+  readonly globalScale?: number;
+}
+
+// Behaviours 48 to 51, 56 and 57 of products: formats alone and mixed, odd sizes, a batch, every layout of scales, a global scale.
+const cases: readonly Case[] = [
+  {
+    name: "MXFP8, scales in tiles",
+    a: "mxfp8e4m3",
+    b: "mxfp8e4m3",
+    sizes: [1, 70, 40, 160],
+    layouts: ["tiled", "padded"],
+  },
+  {
+    name: "NVFP4 with a global scale",
+    a: "nvfp4",
+    b: "nvfp4",
+    sizes: [1, 5, 24, 144],
+    layouts: ["plain", "tiled"],
+    globalScale: 0.375,
+  },
+  { name: "MXFP8 by MXFP4, a batch", a: "mxfp8e5m2", b: "mxfp4", sizes: [2, 3, 16, 96] },
+  { name: "bf16 by MXFP6", a: "bf16", b: "mxfp6e2m3", sizes: [1, 1, 33, 64] },
+  {
+    name: "FP8 by blocks",
+    a: "fp8Block1x128",
+    b: "fp8Block128x128",
+    sizes: [1, 20, 136, 256],
+    globalScale: 0.5,
+  },
+  {
+    name: "FP8 by blocks, a batch",
+    a: "fp8Block1x128",
+    b: "fp8Block1x128",
+    sizes: [2, 4, 16, 160],
+  },
+];
+
+describe.each(["simulator", "emulator"] as const)("products with scales on the %s", (kind) => {
+  test.each(dealtTo(kind, cases))("$name", async ({ a, b, sizes, layouts, globalScale }) => {
+    const [batch, m, n, k] = sizes;
+    const device = devices.get(kind);
+    if (device === undefined) throw new Error(`${kind} is not open`);
+    const random = new Random(31);
+    const lead = batch === 1 ? [] : [batch];
+    const [ofA, ofB] = layouts ?? ["plain", "plain"];
+    const left = drawn("a", a, [...lead, m, k], ofA, random);
+    const right = drawn("b", b, [...lead, n, k], ofB, random);
+    const operation = scaledMatmul({
+      a: a === "bf16" ? bf16 : a,
+      b: b === "bf16" ? bf16 : b,
+      ...{ out: f32, batched: batch > 1, scaleLayout: { a: ofA, b: ofB } },
+      globalScale: globalScale !== undefined,
+      inputs: { bias: tensor(f32, [dim("n")]) },
+      epilogue: ({ sums, bias }) => sums.add(bias as never),
+    });
+    const bias = Float64Array.from({ length: n }, (_, j) => j);
+    const { out } = await device.run(operation, {
+      ...{ ...left.arrays, ...right.arrays, bias: fromNumbers(f32, [n], bias) },
+      ...(globalScale !== undefined && { globalScale: fromNumbers(f32, [1], [globalScale]) }),
+    } as never);
+    const isFp8 = a.startsWith("fp8");
+    const found = toNumbers(out);
+    for (let each = 0; each < batch; each++)
+      for (let i = 0; i < m; i++)
+        for (let j = 0; j < n; j++) {
+          let [sum, size] = [0, 0];
+          for (let l = 0; l < k; l++) {
+            const term =
+              (left.numbers[(each * m + i) * k + l] ?? NaN) *
+              (right.numbers[(each * n + j) * k + l] ?? NaN);
+            [sum, size] = [sum + term, size + Math.abs(term)];
+          }
+          const wanted = sum * (globalScale ?? 1) + j;
+          // Tensor cores cut sums of FP8 off after 13 bits, those of bf16 after 24.
+          const bound = size * (isFp8 ? 2 ** -11 : 2 ** -20) + 2 ** -20 * j;
+          expect(
+            Math.abs((found[(each * m + i) * n + j] ?? NaN) - wanted),
+            `${each}, ${i}, ${j}`,
+          ).toBeLessThanOrEqual(bound);
+        }
+  });
+});
+
+test("the plan says which way, and what there is not is refused", () => {
+  const sizes = { m: 256, n: 256, k: 256 };
+  const notesOf = (a: ScaledFormatName, b: ScaledFormatName) =>
+    scaledMatmul({ a, b }).plan(sizes).notes.join();
+  expect(notesOf("mxfp8e4m3", "mxfp8e4m3")).toContain("a and b become bf16 first");
+  expect(notesOf("fp8Block1x128", "fp8Block128x128")).not.toContain("bf16");
+  const refused = (spec: object) => codeOf(() => scaledMatmul(spec as never));
+  expect(refused({ a: "mxfp9", b: "mxfp4" })).toBe("TW9901");
+  expect(refused({ a: f32, b: "mxfp4" })).toBe("TW9901");
+  expect(refused({ a: "mxfp4", b: "mxfp4", scaleLayout: { a: "swizzled" } })).toBe("TW9905");
+  expect(refused({ a: "fp8Block1x128", b: "mxfp4", scaleLayout: { a: "tiled" } })).toBe("TW9905");
+  expect(refused({ a: "mxfp4", b: "mxfp4", inputs: { aScale: tensor(f32, [dim("m")]) } })).toBe(
+    "TW9905",
+  );
+});
