@@ -192,6 +192,8 @@ class Facts {
   readonly #values: IndexValues;
   readonly #later = new Map<AnyOp, IndexValues>();
   readonly #own = new Map<AnyOp, OwnPiece>();
+  /** Regions without others within, which take the same wherever they are met. */
+  readonly leaves = new Map<Region, Walked>();
 
   constructor(
     kernel: Kernel,
@@ -371,7 +373,10 @@ class Walk {
   /** Ops begin when what they take is there; those with regions when all before them have ended. */
   region(region: Region, lanes: number): Walked {
     const facts = this.#facts;
+    const known = facts.leaves.get(region);
+    if (known !== undefined) return known;
     const work = new Float64Array(facts.size);
+    let isLeaf = true;
     // Values of regions around this one are there from the beginning.
     const ready = new Map<number, number>();
     const carried = new Map<number, number>();
@@ -384,6 +389,7 @@ class Walk {
       let { clocks } = own;
       const isWhole = own.regions.length > 0;
       if (isWhole) {
+        isLeaf = false;
         const inner = this.#inner(op, lanes);
         addTo(work, inner.work);
         clocks += inner.clocks;
@@ -405,7 +411,9 @@ class Walk {
     }
     let longest = 0;
     for (const { id } of yieldedValues(region)) longest = Math.max(longest, carried.get(id) ?? 0);
-    return { piece: { work, clocks: end }, carried: longest };
+    const walked = { piece: { work, clocks: end }, carried: longest };
+    if (isLeaf) facts.leaves.set(region, walked);
+    return walked;
   }
 
   #inner(op: AnyOp, lanes: number): Piece {
