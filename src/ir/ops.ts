@@ -62,11 +62,25 @@ export type OpRules<Extra extends readonly unknown[], R> = {
   readonly [K in OpKind]: (op: Op<K>, ...extra: Extra) => R;
 };
 
+/** A record with rules for some kinds. */
+export type SomeOpRules<Extra extends readonly unknown[], R> = {
+  readonly [K in OpKind]?: (op: Op<K>, ...extra: Extra) => R;
+};
+
 /** The rule of the op's own kind, which is called with the op: a call that handed the rest on would make a list of it for each. */
 export function ruleOf<Extra extends readonly unknown[], R>(
   rules: OpRules<Extra, R>,
+  op: Pick<AnyOp, "kind">,
+): (op: AnyOp, ...extra: Extra) => R;
+/** Of a record without a rule for each kind, the rule where there is one. */
+export function ruleOf<Extra extends readonly unknown[], R>(
+  rules: SomeOpRules<Extra, R>,
+  op: Pick<AnyOp, "kind">,
+): ((op: AnyOp, ...extra: Extra) => R) | undefined;
+export function ruleOf<Extra extends readonly unknown[], R>(
+  rules: SomeOpRules<Extra, R>,
   { kind }: Pick<AnyOp, "kind">,
-): (op: AnyOp, ...extra: Extra) => R {
+): ((op: AnyOp, ...extra: Extra) => R) | undefined {
   // TypeScript cannot see that the rule and the op share their kind.
-  return rules[kind] as (op: AnyOp, ...extra: Extra) => R;
+  return rules[kind] as ((op: AnyOp, ...extra: Extra) => R) | undefined;
 }

@@ -10,6 +10,8 @@ import { f32, isInteger } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { ElementCost } from "../ir/cost/index.ts";
 import type { AnyOp, Value } from "../ir/node.ts";
+import { ruleOf } from "../ir/ops.ts";
+import type { SomeOpRules } from "../ir/ops.ts";
 import { operandValues } from "../ir/traverse.ts";
 import { defaultTarget } from "../targets/target.ts";
 import { Code, SourceFiles } from "./function-builder.ts";
@@ -66,64 +68,33 @@ function dtypeOf({ type }: Value): DType | undefined {
 /** Writes an op for a lone element. */
 type Writer = (emission: Emission, register: (value: Value) => Register) => void;
 
-function writerOf(op: AnyOp): Writer | undefined {
-  switch (op.kind) {
-    case "unary": {
-      const { fn, ...manner } = op.attributes;
-      const { source } = op.operands;
-      const dtype = dtypeOf(source);
-      return dtype && ((emission, of) => void emitUnary(emission, fn, dtype, of(source), manner));
-    }
-    case "classify": {
-      const { fn } = op.attributes;
-      const { source } = op.operands;
-      const dtype = dtypeOf(source);
-      return dtype && ((emission, of) => void emitClassify(emission, fn, dtype, of(source)));
-    }
-    case "binary": {
-      const { fn, ...manner } = op.attributes;
-      const { left, right } = op.operands;
-      const dtype = dtypeOf(left);
-      return (
-        dtype &&
-        ((emission, of) => void emitBinary(emission, fn, dtype, of(left), of(right), manner))
-      );
-    }
-    case "compare": {
-      const { predicate } = op.attributes;
-      const { left, right } = op.operands;
-      const dtype = dtypeOf(left);
-      return (
-        dtype &&
-        ((emission, of) => void emitCompare(emission, predicate, dtype, of(left), of(right)))
-      );
-    }
-    case "fma": {
-      const { a, b, c } = op.operands;
-      const dtype = dtypeOf(a);
-      return (
-        dtype &&
-        ((emission, of) => void emitFma(emission, dtype, of(a), of(b), of(c), op.attributes))
-      );
-    }
-    case "select": {
-      const { condition, ifTrue, ifFalse } = op.operands;
-      const dtype = dtypeOf(ifTrue);
-      return (
-        dtype &&
-        ((emission, of) => void emitSelect(emission, dtype, of(condition), of(ifTrue), of(ifFalse)))
-      );
-    }
-    case "cast": {
-      const { dtype: to, ...choices } = op.attributes;
-      const { source } = op.operands;
-      const from = dtypeOf(source);
-      return from && ((emission, of) => void emitCast(emission, from, to, of(source), choices));
-    }
-    default:
-      return undefined;
-  }
+/** The writer of an op whose operands are of this format; none where they are no numbers. */
+function writing(
+  operand: Value,
+  write: (dtype: DType, ...of: Parameters<Writer>) => Register,
+): Writer | undefined {
+  const dtype = dtypeOf(operand);
+  return dtype && ((...of) => void write(dtype, ...of));
 }
+
+const writers: SomeOpRules<[], Writer | undefined> = {
+  unary: ({ operands: { source }, attributes: { fn, ...manner } }) =>
+    writing(source, (dtype, to, of) => emitUnary(to, fn, dtype, of(source), manner)),
+  classify: ({ operands: { source }, attributes: { fn } }) =>
+    writing(source, (dtype, to, of) => emitClassify(to, fn, dtype, of(source))),
+  binary: ({ operands: { left, right }, attributes: { fn, ...manner } }) =>
+    writing(left, (dtype, to, of) => emitBinary(to, fn, dtype, of(left), of(right), manner)),
+  compare: ({ operands: { left, right }, attributes: { predicate } }) =>
+    writing(left, (dtype, to, of) => emitCompare(to, predicate, dtype, of(left), of(right))),
+  fma: ({ operands: { a, b, c }, attributes }) =>
+    writing(a, (dtype, to, of) => emitFma(to, dtype, of(a), of(b), of(c), attributes)),
+  select: ({ operands: { condition, ifTrue, ifFalse } }) =>
+    writing(ifTrue, (dtype, to, of) =>
+      emitSelect(to, dtype, of(condition), of(ifTrue), of(ifFalse)),
+    ),
+  cast: ({ operands: { source }, attributes: { dtype: result, ...choices } }) =>
+    writing(source, (dtype, to, of) => emitCast(to, dtype, result, of(source), choices)),
+};
 
 /** Whole numbers divided by one that is known: a product and shifts, or a shift. */
 const knownDivision: ElementCost = { instructions: 5, special: 0 };
@@ -143,7 +114,7 @@ export function elementCost(
   op: AnyOp,
   isConstant: (value: Value) => boolean,
 ): ElementCost | undefined {
-  const write = writerOf(op);
+  const write = ruleOf(writers, op)?.(op);
   if (write === undefined) return undefined;
   if (isKnownDivision(op, isConstant)) return knownDivision;
   const dtypes = operandValues(op).map((value) => dtypeOf(value)?.name);

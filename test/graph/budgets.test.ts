@@ -58,13 +58,12 @@ function costsOf(name: string): readonly StepCost[] {
 
 function taken(costs: readonly StepCost[]): Budget {
   const slow = new Map<string, number>();
-  for (const cost of costs)
-    if (isSlow(cost)) slow.set(cost.kind, (slow.get(cost.kind) ?? 0) + 1);
+  for (const cost of costs) if (isSlow(cost)) slow.set(cost.kind, (slow.get(cost.kind) ?? 0) + 1);
   const bytes = costs.reduce((sum, cost) => sum + cost.runs * cost.bytes, 0);
   return {
     launches: costs.reduce((sum, { launches }) => sum + launches, 0),
     megabytes: Math.ceil(bytes / 1e6),
-    slow: Object.fromEntries([...slow].sort()),
+    slow: Object.fromEntries([...slow].sort(([left], [right]) => (left < right ? -1 : 1))),
   };
 }
 

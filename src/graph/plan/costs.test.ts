@@ -1,6 +1,6 @@
 /** What launches need and are estimated to take, of programs small enough to be counted by hand. */
 import { describe, expect, test } from "vitest";
-import { open } from "tilewright";
+import { f32, fromNumbers, open } from "tilewright";
 import {
   compilePlan,
   explainPlan,
@@ -9,8 +9,9 @@ import {
   planNotes,
   planText,
   Program,
+  tensorOfArray,
 } from "tilewright/graph";
-import type { CompileOptions } from "tilewright/graph";
+import type { CompileOptions, StepCost } from "tilewright/graph";
 
 function planOf(text: string, options: CompileOptions = {}) {
   const [module] = parseGraph(text, "program.mlir");
@@ -28,20 +29,6 @@ const product = (m: number, k: number, n: number, type: string): string => `
       : (tensor<${m}x${k}x${type}>, tensor<${k}x${n}x${type}>) -> tensor<${m}x${n}x${type}>
     return %0 : tensor<${m}x${n}x${type}>
   }`;
-
-/** Windows of 512 places that nothing is known of but their function: each is computed by itself. */
-const windows = `func.func @main(%x: tensor<64x8192xf32>) -> tensor<64x8192xf32> {
-  %0 = stablehlo.constant dense<0.0> : tensor<f32>
-  %1 = "stablehlo.reduce_window"(%x, %0) <{window_dimensions = array<i64: 1, 512>,
-    padding = dense<[[0, 0], [511, 0]]> : tensor<2x2xi64>}> ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %2 = stablehlo.multiply %a, %b : tensor<f32>
-    %3 = stablehlo.add %2, %a : tensor<f32>
-    %4 = stablehlo.add %3, %b : tensor<f32>
-    stablehlo.return %4 : tensor<f32>
-  }) : (tensor<64x8192xf32>, tensor<f32>) -> tensor<64x8192xf32> loc("layer3/window")
-  return %1 : tensor<64x8192xf32>
-}`;
 
 describe("rooflines", () => {
   test("a map needs its operand and its result once", () => {
@@ -123,14 +110,22 @@ describe("estimates", () => {
   });
 });
 
+/** The cost of a launch as if its kernel waited for memory all the time. */
+function slower(cost: StepCost): StepCost {
+  return { ...cost, estimate: 12.5 * cost.roofline, bound: "latency" };
+}
+
 describe("notes", () => {
   test("a launch over three times its roofline is told of, with line and layer", () => {
-    const costs = planCosts(planOf(windows));
-    const [note, ...others] = planNotes(costs);
+    const costs = planCosts(planOf(scaled(1 << 24))).map(slower);
+    const [note, ...others] = planNotes([...costs, ...costs]);
     expect(others).toEqual([]);
     expect(note?.code).toBe("TW7515");
-    expect(note?.message).toMatch(/µs, \d+\.\d times its roofline: layer3\/window$/);
-    expect(note?.position).toMatchObject({ file: "program.mlir", line: 3 });
+    expect(note?.message).toMatch(
+      /^add is estimated at .* µs, 12\.5 times its roofline: layer3\/add$/,
+    );
+    expect(note?.because).toContain("one load after the other");
+    expect(note?.position).toMatchObject({ file: "program.mlir", line: 2 });
   });
 
   test("launches that take no longer than launching are not", () => {
@@ -141,23 +136,23 @@ describe("notes", () => {
 
 describe("text", () => {
   test("costs stand beside what was measured", async () => {
-    const plan = planOf(windows.replaceAll("8192", "512"));
-    const costs = planCosts(plan);
+    const plan = planOf(scaled(512));
+    const costs = planCosts(plan).map(slower);
     const device = await open("simulator");
     const program = await Program.load(device, plan);
+    await program.run([tensorOfArray(fromNumbers(f32, [512], new Float64Array(512)))]);
+    const profile = await program.profile();
     expect(costs.map(({ kernel, name }) => [kernel, name])).toEqual(
-      [...plan.steps].flatMap((step) =>
-        step.kind === "launch" ? [[step.kernel.kernel.name, step.name]] : [],
-      ),
+      profile.map(({ kernel, name }) => [kernel, name]),
     );
     program.dispose();
     device.dispose();
     const times = costs.map(() => ({ milliseconds: 0.0123 }));
     const [, , launch] = planText(plan, { costs, times }).split("\n");
-    expect(launch).toMatch(/layer3\/window, at least 2\.\d µs, estimated \d+\.\d, measured 12\.3$/);
+    expect(launch).toMatch(/layer3\/add, at least 2\.5 µs, estimated 31\.\d, measured 12\.3$/);
     const explained = explainPlan(plan, costs, times);
     expect(explained).toContain("measured 12.3 µs");
-    expect(explained).toMatch(/█*▒+ .*reduce_window\w* .*program\.mlir:3:\d+ {2}layer3\/window/);
+    expect(explained).toMatch(/latency +█+▒+ +add {2}program\.mlir:2:\d+ {2}layer3\/add/);
     expect(explained).toContain("a result of the program");
   });
 

@@ -13,6 +13,7 @@ import type { ArrayTraffic, Bound, LaunchWork, ProductFormat, Rates } from "../.
 import type { Kernel, KernelInterface } from "../../ir/node.ts";
 import type { DimensionValues } from "../../ir/size.ts";
 import { kernelFor } from "../../ir/target-variants.ts";
+import { runPasses } from "../../passes/pass-order.ts";
 import { elementCost } from "../../ptx/instruction-costs.ts";
 import { captureLocation, unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -99,7 +100,7 @@ function workOf(kernel: Kernel, sizes: DimensionValues, target: Target, rates: R
   const works = known.get(own) ?? new Map<string, LaunchWork>();
   known.set(own, works);
   const key = `${target.name} ${JSON.stringify([...sizes])}`;
-  const found = works.get(key) ?? launchWork(own, sizes, elementCost, rates.l2);
+  const found = works.get(key) ?? launchWork(runPasses(own), sizes, elementCost, rates.l2);
   works.set(key, found);
   return found;
 }

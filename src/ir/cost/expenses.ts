@@ -6,7 +6,9 @@
  * Of functions of elements whoever asks says what they take, since that follows from the instructions that are emitted for them.
  */
 import type { DType } from "../../formats/dtype.ts";
-import type { AnyOp, Value } from "../node.ts";
+import type { AnyOp, OpOf, Value } from "../node.ts";
+import { ruleOf } from "../ops.ts";
+import type { SomeOpRules } from "../ops.ts";
 import { operandValues } from "../traverse.ts";
 import type { ProductFormat } from "./cost.ts";
 import type { Access } from "./touched.ts";
@@ -101,45 +103,37 @@ function whole(ref: Value): Access {
   return { ref, indices: [], indexed: [], where: undefined };
 }
 
-/** Memory that an op uses. */
+function picked(
+  op: OpOf<
+    "load" | "store" | "atomic" | "atomic_load" | "atomic_store" | "atomic_compare_exchange"
+  >,
+  way: Use["way"],
+): readonly Use[] {
+  const { ref, indices, where } = op.operands;
+  const access = { ref, indices, indexed: op.attributes.indexed ?? [], where };
+  return [{ access, way, isAsynchronous: false }];
+}
+
+/** Memory that ops use. */
+const uses: SomeOpRules<[], readonly Use[]> = {
+  load: (op) => picked(op, "read"),
+  atomic_load: (op) => picked(op, "read"),
+  store: (op) => picked(op, "written"),
+  atomic_store: (op) => picked(op, "written"),
+  atomic: (op) => picked(op, "both"),
+  atomic_compare_exchange: (op) => picked(op, "both"),
+  copy_async: ({ operands }) => [
+    { access: whole(operands.source), way: "read", isAsynchronous: true },
+    { access: whole(operands.destination), way: "written", isAsynchronous: true },
+  ],
+  wgmma: ({ operands }) =>
+    [operands.a, operands.b].flatMap((ref): readonly Use[] =>
+      ref.type.kind === "ref" ? [{ access: whole(ref), way: "read", isAsynchronous: true }] : [],
+    ),
+};
+
 function usesOf(op: AnyOp): readonly Use[] {
-  const picked = (
-    ref: Value,
-    indices: readonly Value[],
-    indexed: readonly number[] | undefined,
-    where: Value | undefined,
-  ): Access => ({ ref, indices, indexed: indexed ?? [], where });
-  switch (op.kind) {
-    case "load":
-    case "atomic_load": {
-      const { ref, indices, where } = op.operands;
-      const access = picked(ref, indices, op.attributes.indexed, where);
-      return [{ access, way: "read", isAsynchronous: false }];
-    }
-    case "store":
-    case "atomic_store": {
-      const { ref, indices, where } = op.operands;
-      const access = picked(ref, indices, op.attributes.indexed, where);
-      return [{ access, way: "written", isAsynchronous: false }];
-    }
-    case "atomic":
-    case "atomic_compare_exchange": {
-      const { ref, indices, where } = op.operands;
-      const access = picked(ref, indices, op.attributes.indexed, where);
-      return [{ access, way: "both", isAsynchronous: false }];
-    }
-    case "copy_async":
-      return [
-        { access: whole(op.operands.source), way: "read", isAsynchronous: true },
-        { access: whole(op.operands.destination), way: "written", isAsynchronous: true },
-      ];
-    case "wgmma":
-      return [op.operands.a, op.operands.b].flatMap((ref): readonly Use[] =>
-        ref.type.kind === "ref" ? [{ access: whole(ref), way: "read", isAsynchronous: true }] : [],
-      );
-    default:
-      return [];
-  }
+  return ruleOf(uses, op)?.(op) ?? [];
 }
 
 /** What an op takes on so many lanes that hold its tiles. */
@@ -158,114 +152,113 @@ export function expenseOf(
   return { expense: { ...own, registers: bits / 32 }, accesses };
 }
 
+function perLane(value: Value, lanes: number): number {
+  return Math.ceil(elementsOf(value) / lanes);
+}
+
 function ownExpense(
   op: AnyOp,
   lanes: number,
   costs: (op: AnyOp) => ElementCost | undefined,
   accesses: readonly Use[],
 ): Expense {
-  const perLane = (value: Value): number => Math.ceil(elementsOf(value) / lanes);
   const [result] = op.results;
   const element = costs(op);
-  if (element !== undefined && result !== undefined) {
-    const each = perLane(result);
-    const { instructions, special } = element;
+  if (element === undefined || result === undefined)
+    return ruleOf(expenses, op)?.(op, lanes, accesses) ?? nothing;
+  const each = perLane(result, lanes);
+  const { instructions, special } = element;
+  return {
+    ...nothing,
+    elements: elementsOf(result),
+    instructions: each * lanes * instructions,
+    special: each * lanes * special,
+    clocks: Math.max(latencies.instruction * Math.min(instructions, 60), each * instructions),
+  };
+}
+
+/** Instructions that move a tile from memory or to it. */
+function moving(value: Value | undefined, lanes: number, accesses: readonly Use[]): Expense {
+  if (value === undefined) return nothing;
+  const each = perLane(value, lanes);
+  const isPicked = accesses.some(({ access }) => access.indices.length > 0);
+  // Neighbours are moved 16 bytes at a time; elements that are picked take an address each.
+  const moves = isPicked ? 3 * each : 2 * Math.ceil((each * bitsOf(value)) / 128);
+  return { ...nothing, elements: elementsOf(value), instructions: moves * lanes, clocks: moves };
+}
+
+/** Lanes of a warp that hand each other what they combine, and warps through shared memory. */
+function combining(source: Value, lanes: number): Expense {
+  const each = perLane(source, lanes);
+  const handed = lanes > 32 ? latencies.shuffles + latencies.exchange : latencies.shuffles;
+  return {
+    ...nothing,
+    elements: elementsOf(source),
+    instructions: (2 * each + 12) * lanes,
+    clocks: 2 * each + handed,
+  };
+}
+
+/** A tile through shared memory. */
+function rearranging(value: Value | undefined): Expense {
+  if (value === undefined) return nothing;
+  const count = elementsOf(value);
+  return {
+    ...nothing,
+    elements: count,
+    instructions: 2 * count,
+    sharedBytes: (2 * count * bitsOf(value)) / 8,
+    clocks: latencies.exchange,
+  };
+}
+
+function waiting(clocks: number, instructions = 0): Expense {
+  return { ...nothing, clocks, instructions };
+}
+
+const expenses: SomeOpRules<[lanes: number, accesses: readonly Use[]], Expense> = {
+  load: ({ results }, lanes, accesses) => moving(results[0], lanes, accesses),
+  atomic_load: ({ results }, lanes, accesses) => moving(results[0], lanes, accesses),
+  atomic: ({ results }, lanes, accesses) => moving(results[0], lanes, accesses),
+  atomic_compare_exchange: ({ results }, lanes, accesses) => moving(results[0], lanes, accesses),
+  store: ({ operands }, lanes, accesses) => moving(operands.value, lanes, accesses),
+  atomic_store: ({ operands }, lanes, accesses) => moving(operands.value, lanes, accesses),
+  reduce: ({ operands }, lanes) => combining(operands.source, lanes),
+  scan: ({ operands }, lanes) => combining(operands.source, lanes),
+  arg_reduce: ({ operands }, lanes) => combining(operands.source, lanes),
+  sort: ({ operands: { keys, payloads } }, lanes) => {
+    const steps = Math.ceil(Math.log2(Math.max(2, elementsOf(keys)))) ** 2 / 2;
+    const moved = steps * perLane(keys, lanes) * (1 + payloads.length);
     return {
       ...nothing,
-      elements: elementsOf(result),
-      instructions: each * lanes * instructions,
-      special: each * lanes * special,
-      clocks: Math.max(latencies.instruction * Math.min(instructions, 60), each * instructions),
+      elements: elementsOf(keys),
+      instructions: 4 * moved * lanes,
+      sharedBytes: (moved * lanes * bitsOf(keys)) / 8,
+      clocks: steps * latencies.shared,
     };
-  }
-  switch (op.kind) {
-    case "load":
-    case "store":
-    case "atomic":
-    case "atomic_load":
-    case "atomic_store":
-    case "atomic_compare_exchange": {
-      const value = op.kind === "store" || op.kind === "atomic_store" ? op.operands.value : result;
-      if (value === undefined) return nothing;
-      const each = perLane(value);
-      const isPicked = accesses.some(({ access }) => access.indices.length > 0);
-      // Neighbours are moved 16 bytes at a time; elements that are picked take an address each.
-      const moves = isPicked ? 3 * each : 2 * Math.ceil((each * bitsOf(value)) / 128);
-      return {
-        ...nothing,
-        elements: elementsOf(value),
-        instructions: moves * lanes,
-        clocks: moves,
-      };
-    }
-    case "reduce":
-    case "scan":
-    case "arg_reduce": {
-      const { source } = op.operands;
-      const each = perLane(source);
-      const shuffled = lanes > 32 ? latencies.shuffles + latencies.exchange : latencies.shuffles;
-      return {
-        ...nothing,
-        elements: elementsOf(source),
-        instructions: (2 * each + 12) * lanes,
-        clocks: 2 * each + shuffled,
-      };
-    }
-    case "sort": {
-      const { keys } = op.operands;
-      const steps = Math.ceil(Math.log2(Math.max(2, elementsOf(keys)))) ** 2 / 2;
-      const each = perLane(keys);
-      const moved = steps * each * (1 + op.operands.payloads.length);
-      return {
-        ...nothing,
-        elements: elementsOf(keys),
-        instructions: 4 * moved * lanes,
-        sharedBytes: (moved * lanes * bitsOf(keys)) / 8,
-        clocks: steps * latencies.shared,
-      };
-    }
-    case "transpose":
-    case "concatenate": {
-      if (result === undefined) return nothing;
-      const count = elementsOf(result);
-      return {
-        ...nothing,
-        elements: count,
-        instructions: 2 * count,
-        sharedBytes: (2 * count * bitsOf(result)) / 8,
-        clocks: latencies.exchange,
-      };
-    }
-    case "dot": {
-      const { left, right } = op.operands;
-      const k = innerExtent(left);
-      const products = 2 * k * op.results.reduce((sum, each) => sum + elementsOf(each), 0);
-      const bits = elementsOf(left) * bitsOf(left) + elementsOf(right) * bitsOf(right);
-      return {
-        ...nothing,
-        elements: products,
-        products,
-        format: formatOf(left, op.attributes.precision),
-        sharedBytes: (2 * bits) / 8,
-        clocks: latencies.exchange + latencies.product * Math.ceil(k / 16),
-      };
-    }
-    case "wgmma": {
-      const { accumulator, a } = op.operands;
-      const products = 2 * innerExtent(a) * elementsOf(accumulator);
-      return { ...nothing, products, format: formatOf(a), clocks: 2 * latencies.product };
-    }
-    case "block_sync":
-      return { ...nothing, clocks: latencies.sync };
-    case "barrier_wait":
-      return { ...nothing, instructions: 4 * lanes, clocks: latencies.barrier };
-    case "cluster_wait":
-      return { ...nothing, clocks: latencies.cluster };
-    case "semaphore_wait":
-      return { ...nothing, clocks: latencies.semaphore };
-    case "loop":
-      return { ...nothing, instructions: 4 * lanes };
-    default:
-      return nothing;
-  }
-}
+  },
+  transpose: ({ results }) => rearranging(results[0]),
+  concatenate: ({ results }) => rearranging(results[0]),
+  dot: ({ operands: { left, right }, attributes: { precision }, results }) => {
+    const k = innerExtent(left);
+    const products = 2 * k * results.reduce((sum, each) => sum + elementsOf(each), 0);
+    const bits = elementsOf(left) * bitsOf(left) + elementsOf(right) * bitsOf(right);
+    return {
+      ...nothing,
+      elements: products,
+      products,
+      format: formatOf(left, precision),
+      sharedBytes: (2 * bits) / 8,
+      clocks: latencies.exchange + latencies.product * Math.ceil(k / 16),
+    };
+  },
+  wgmma: ({ operands: { accumulator, a } }) => {
+    const products = 2 * innerExtent(a) * elementsOf(accumulator);
+    return { ...nothing, products, format: formatOf(a), clocks: 2 * latencies.product };
+  },
+  block_sync: () => waiting(latencies.sync),
+  barrier_wait: (_, lanes) => waiting(latencies.barrier, 4 * lanes),
+  cluster_wait: () => waiting(latencies.cluster),
+  semaphore_wait: () => waiting(latencies.semaphore),
+  loop: (_, lanes) => waiting(0, 4 * lanes),
+};

@@ -11,6 +11,8 @@
 import { compareNumbers } from "../../formats/arithmetic/functions.ts";
 import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
+import { ruleOf } from "../ops.ts";
+import type { SomeOpRules } from "../ops.ts";
 import { evaluateSize } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
 import { regionList, walkOps, yieldedValues } from "../traverse.ts";
@@ -175,10 +177,6 @@ export class IndexValues {
     return this.of(value).values[0] ?? 0;
   }
 
-  #constant(value: Value, number: number): Numbers {
-    return { values: new Float64Array(countOf(shapeOf(value))).fill(number), isData: false };
-  }
-
   #carriedIn(value: Value): Numbers {
     const carried = this.#definitions.carried.get(value);
     if (carried === undefined) return unknown(countOf(shapeOf(value)), value.id);
@@ -197,152 +195,165 @@ export class IndexValues {
     const trips = upper?.isData === true ? 1 : Math.ceil(((upper?.values[0] ?? 0) - from) / by);
     const later = this.#later === loop ? 1 : 0;
     const place = Math.max(0, Math.floor((trips - 1) / 2)) + later;
-    return { ...this.#constant(value, from + place * by), isData: lower?.isData ?? false };
+    return { ...this.constant(value, from + place * by), isData: lower?.isData ?? false };
   }
 
   #made(op: AnyOp, value: Value): Numbers {
+    return ruleOf(makers, op)?.(op, value, this) ?? this.anything(value);
+  }
+
+  /** Numbers that nobody knows. */
+  anything(value: Value): Numbers {
+    return unknown(countOf(shapeOf(value)), value.id);
+  }
+
+  constant(value: Value, number: number): Numbers {
+    return { values: new Float64Array(countOf(shapeOf(value))).fill(number), isData: false };
+  }
+
+  /** Blocks along an axis of the grid. */
+  gridExtent(name: string): number {
+    const axis = this.#kernel.grid.find((each) => each.name === name);
+    return axis === undefined ? 1 : this.size(axis.extent);
+  }
+}
+
+/** The elements of `source` at these places. */
+function taken(source: Value, places: Float64Array, known: IndexValues): Numbers {
+  const { values, isData } = known.of(source);
+  return { values: places.map((place) => values[place] ?? 0), isData };
+}
+
+/** The numbers that ops make. */
+const makers: SomeOpRules<[value: Value, known: IndexValues], Numbers> = {
+  constant: (op, value, known) => known.constant(value, Number(op.attributes.value)),
+  size: (op, value, known) => known.constant(value, known.size(op.attributes.of)),
+  grid_size: (op, value, known) => known.constant(value, known.gridExtent(op.attributes.axis)),
+  block_index: (op, value, known) =>
+    known.constant(value, Math.floor(known.gridExtent(op.attributes.axis) / 2)),
+  thread_index: (_, value, known) => known.constant(value, 0),
+  cluster_rank: (_, value, known) => known.constant(value, 0),
+  iota: (op, value) => {
     const shape = shapeOf(value);
-    switch (op.kind) {
-      case "constant":
-        return this.#constant(value, Number(op.attributes.value));
-      case "size":
-        return this.#constant(value, this.size(op.attributes.of));
-      case "grid_size":
-      case "block_index": {
-        const axis = this.#kernel.grid.find(({ name }) => name === op.attributes.axis);
-        const extent = axis === undefined ? 1 : this.size(axis.extent);
-        return this.#constant(value, op.kind === "grid_size" ? extent : Math.floor(extent / 2));
-      }
-      case "thread_index":
-      case "cluster_rank":
-        return this.#constant(value, 0);
-      case "iota": {
-        const strides = shape.map((_, axis) => Number(axis === op.attributes.axis));
-        return { values: placesOf(shape, strides), isData: false };
-      }
-      case "unary": {
-        const fn = unaries[op.attributes.fn];
-        const { values, isData } = this.of(op.operands.source);
-        return fn === undefined
-          ? unknown(values.length, value.id)
-          : { values: values.map(fn), isData };
-      }
-      case "binary":
-        return this.#binary(op, value);
-      case "compare": {
-        const [left, right] = [this.of(op.operands.left), this.of(op.operands.right)];
-        const holds = compareNumbers[op.attributes.predicate];
-        // Of what nobody knows all is taken to be as it is asked for.
-        if (left.isData || right.isData) return { ...this.#constant(value, 1), isData: true };
-        const other = right.values;
-        return {
-          values: left.values.map((each, i) => Number(holds(each, other[i] ?? 0))),
-          isData: false,
-        };
-      }
-      case "select":
-        return this.#select(op);
-      case "cast": {
-        const { values, isData } = this.of(op.operands.source);
-        return { values: values.map(Math.trunc), isData };
-      }
-      case "assume":
-      case "layout_cast":
-      case "reshape":
-        return this.of(op.operands.source);
-      case "broadcast": {
-        const { source } = op.operands;
-        const { values, isData } = this.of(source);
-        const own = shapeOf(source);
-        const strides = shape.map(() => 0);
-        for (const [i, stride] of rowMajor(own).entries()) {
-          const axis = op.attributes.axes[i];
-          if (axis !== undefined && own[i] !== 1) strides[axis] = stride;
-        }
-        return { values: placesOf(shape, strides).map((place) => values[place] ?? 0), isData };
-      }
-      case "transpose": {
-        const { source } = op.operands;
-        const { values, isData } = this.of(source);
-        const own = rowMajor(shapeOf(source));
-        const strides = op.attributes.permutation.map((axis) => own[axis] ?? 0);
-        return { values: placesOf(shape, strides).map((place) => values[place] ?? 0), isData };
-      }
-      case "slice": {
-        const { source } = op.operands;
-        const { values, isData } = this.of(source);
-        const own = rowMajor(shapeOf(source));
-        const first = op.attributes.starts.reduce(
-          (sum, at, axis) => sum + at * (own[axis] ?? 0),
-          0,
-        );
-        return { values: placesOf(shape, own, first).map((place) => values[place] ?? 0), isData };
-      }
-      case "load":
-        return this.#read(op, value);
-      case "if": {
-        const { then, otherwise } = op.regions;
-        const condition = this.of(op.operands.condition);
-        const taken = condition.isData || condition.values[0] === 1 ? then : otherwise;
-        const given = yieldedValues(taken)[op.results.indexOf(value)];
-        return given === undefined ? unknown(countOf(shape), value.id) : this.of(given);
-      }
-      default:
-        return unknown(countOf(shape), value.id);
-    }
-  }
-
-  /** Elements that are picked alike are alike. */
-  #read({ operands: { ref, indices } }: Op<"load">, value: Value): Numbers {
-    const count = countOf(shapeOf(value));
-    const [places] = indices;
-    if (places === undefined) return unknown(count, ref.id);
-    const { values } = this.of(places);
-    return values.length === count
-      ? { values: values.map(scattered), isData: true }
-      : unknown(count, ref.id);
-  }
-
-  #binary({ operands, attributes: { fn } }: Op<"binary">, value: Value): Numbers {
-    const [left, right] = [this.of(operands.left), this.of(operands.right)];
-    const isData = left.isData || right.isData;
+    const strides = shape.map((_, axis) => Number(axis === op.attributes.axis));
+    return { values: placesOf(shape, strides), isData: false };
+  },
+  unary: (op, value, known) => {
+    const fn = unaries[op.attributes.fn];
+    const { values, isData } = known.of(op.operands.source);
+    return fn === undefined ? known.anything(value) : { values: values.map(fn), isData };
+  },
+  binary: combined,
+  compare: (op, value, known) => {
+    const [left, right] = [known.of(op.operands.left), known.of(op.operands.right)];
+    const holds = compareNumbers[op.attributes.predicate];
+    // Of what nobody knows all is taken to be as it is asked for.
+    if (left.isData || right.isData) return { ...known.constant(value, 1), isData: true };
     const other = right.values;
-    if (left.isData !== right.isData && (fn === "min" || fn === "max")) {
-      const [data, bound] = left.isData ? [left, right] : [right, left];
-      if (fn === "max") return data;
-      const values = data.values.map((each, i) => {
-        const most = bound.values[i] ?? 0;
-        return each <= most || most < 0 ? Math.min(each, most) : each % (most + 1);
-      });
-      return { values, isData };
+    return {
+      values: left.values.map((each, i) => Number(holds(each, other[i] ?? 0))),
+      isData: false,
+    };
+  },
+  select: (op, _, known) => chosen(op, known),
+  cast: (op, _, known) => {
+    const { values, isData } = known.of(op.operands.source);
+    return { values: values.map(Math.trunc), isData };
+  },
+  assume: (op, _, known) => known.of(op.operands.source),
+  layout_cast: (op, _, known) => known.of(op.operands.source),
+  reshape: (op, _, known) => known.of(op.operands.source),
+  broadcast: (op, value, known) => {
+    const { source } = op.operands;
+    const shape = shapeOf(value);
+    const own = shapeOf(source);
+    const strides = shape.map(() => 0);
+    for (const [i, stride] of rowMajor(own).entries()) {
+      const axis = op.attributes.axes[i];
+      if (axis !== undefined && own[i] !== 1) strides[axis] = stride;
     }
-    if (fn === "div") {
-      const isWhole = value.type.kind !== "ref" && isWholeNumber(value);
-      return {
-        values: left.values.map((each, i) => {
-          const quotient = each / (other[i] ?? 1);
-          return isWhole ? Math.trunc(quotient) : quotient;
-        }),
-        isData,
-      };
-    }
-    const combine = binaries[fn];
-    if (combine === undefined) return unknown(left.values.length, value.id);
-    return { values: left.values.map((each, i) => combine(each, other[i] ?? 0)), isData };
-  }
+    return taken(source, placesOf(shape, strides), known);
+  },
+  transpose: (op, value, known) => {
+    const { source } = op.operands;
+    const own = rowMajor(shapeOf(source));
+    const strides = op.attributes.permutation.map((axis) => own[axis] ?? 0);
+    return taken(source, placesOf(shapeOf(value), strides), known);
+  },
+  slice: (op, value, known) => {
+    const { source } = op.operands;
+    const own = rowMajor(shapeOf(source));
+    const first = op.attributes.starts.reduce((sum, at, axis) => sum + at * (own[axis] ?? 0), 0);
+    return taken(source, placesOf(shapeOf(value), own, first), known);
+  },
+  load: read,
+  if: (op, value, known) => {
+    const { then, otherwise } = op.regions;
+    const condition = known.of(op.operands.condition);
+    const way = condition.isData || condition.values[0] === 1 ? then : otherwise;
+    const given = yieldedValues(way)[op.results.indexOf(value)];
+    return given === undefined ? known.anything(value) : known.of(given);
+  },
+};
 
-  #select({ operands }: Op<"select">): Numbers {
-    const condition = this.of(operands.condition);
-    const [ifTrue, ifFalse] = [this.of(operands.ifTrue), this.of(operands.ifFalse)];
-    if (condition.isData) return ifFalse.isData && !ifTrue.isData ? ifFalse : ifTrue;
-    const [single = 0] = condition.values;
-    const values = ifTrue.values.map((each, i) =>
-      (condition.values.length === 1 ? single : (condition.values[i] ?? 0)) === 0
-        ? (ifFalse.values[i] ?? 0)
-        : each,
-    );
-    return { values, isData: ifTrue.isData || ifFalse.isData };
+/** Elements that are picked alike are alike. */
+function read(
+  { operands: { ref, indices } }: Op<"load">,
+  value: Value,
+  known: IndexValues,
+): Numbers {
+  const count = countOf(shapeOf(value));
+  const [places] = indices;
+  if (places === undefined) return unknown(count, ref.id);
+  const { values } = known.of(places);
+  return values.length === count
+    ? { values: values.map(scattered), isData: true }
+    : unknown(count, ref.id);
+}
+
+function combined(
+  { operands, attributes: { fn } }: Op<"binary">,
+  value: Value,
+  known: IndexValues,
+): Numbers {
+  const [left, right] = [known.of(operands.left), known.of(operands.right)];
+  const isData = left.isData || right.isData;
+  const other = right.values;
+  if (left.isData !== right.isData && (fn === "min" || fn === "max")) {
+    const [data, bound] = left.isData ? [left, right] : [right, left];
+    if (fn === "max") return data;
+    const values = data.values.map((each, i) => {
+      const most = bound.values[i] ?? 0;
+      return each <= most || most < 0 ? Math.min(each, most) : each % (most + 1);
+    });
+    return { values, isData };
   }
+  if (fn === "div") {
+    const isWhole = value.type.kind !== "ref" && isWholeNumber(value);
+    return {
+      values: left.values.map((each, i) => {
+        const quotient = each / (other[i] ?? 1);
+        return isWhole ? Math.trunc(quotient) : quotient;
+      }),
+      isData,
+    };
+  }
+  const combine = binaries[fn];
+  if (combine === undefined) return unknown(left.values.length, value.id);
+  return { values: left.values.map((each, i) => combine(each, other[i] ?? 0)), isData };
+}
+
+function chosen({ operands }: Op<"select">, known: IndexValues): Numbers {
+  const condition = known.of(operands.condition);
+  const [ifTrue, ifFalse] = [known.of(operands.ifTrue), known.of(operands.ifFalse)];
+  if (condition.isData) return ifFalse.isData && !ifTrue.isData ? ifFalse : ifTrue;
+  const [single = 0] = condition.values;
+  const values = ifTrue.values.map((each, i) =>
+    (condition.values.length === 1 ? single : (condition.values[i] ?? 0)) === 0
+      ? (ifFalse.values[i] ?? 0)
+      : each,
+  );
+  return { values, isData: ifTrue.isData || ifFalse.isData };
 }
 
 function isWholeNumber({ type }: Value): boolean {

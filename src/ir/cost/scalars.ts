@@ -7,7 +7,7 @@
 import { compareNumbers } from "../../formats/arithmetic/functions.ts";
 import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../formats/dtype.ts";
-import type { AnyOp, Kernel, Value } from "../node.ts";
+import type { AnyOp, Kernel, OpOf, Value } from "../node.ts";
 import { evaluateSize } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
 
@@ -94,15 +94,15 @@ export class KnownScalars {
       if (condition === undefined) return undefined;
       return this.get(condition === 0 ? op.operands.ifFalse : op.operands.ifTrue);
     }
-    if (op.kind === "unary") {
-      const source = this.get(op.operands.source);
-      return source === undefined ? undefined : unaryValues[op.attributes.fn]?.(source);
-    }
-    if (op.kind === "cast" && op.results[0] !== undefined) {
-      const source = this.get(op.operands.source);
-      return source !== undefined && isWhole(op.results[0]) ? Math.trunc(source) : source;
-    }
-    return undefined;
+    return op.kind === "unary" || op.kind === "cast" ? this.#ofOne(op) : undefined;
+  }
+
+  #ofOne(op: OpOf<"unary" | "cast">): number | undefined {
+    const source = this.get(op.operands.source);
+    if (source === undefined) return undefined;
+    if (op.kind === "unary") return unaryValues[op.attributes.fn]?.(source);
+    const [result] = op.results;
+    return result !== undefined && isWhole(result) ? Math.trunc(source) : source;
   }
 
   #ofGrid(kind: "grid_size" | "block_index", name: string): number | undefined {

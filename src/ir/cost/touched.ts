@@ -8,10 +8,10 @@
  * once. Windows are taken to be read as is best for them; elements that are picked are picked by 32 lanes at a time.
  */
 import { indexedShape, joinedExtents } from "../indexed.ts";
-import type { AnyOp, Kernel, Value } from "../node.ts";
+import type { Kernel, Value } from "../node.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { placesOf, rowMajor } from "./index-values.ts";
-import type { IndexValues } from "./index-values.ts";
+import type { IndexValues, Numbers } from "./index-values.ts";
 
 /** Bytes that memory gives at a time. */
 export const sectorBytes = 32;
@@ -23,7 +23,6 @@ const mostElements = 8192;
 interface Placed {
   readonly array: Value;
   readonly first: number;
-  readonly isData: boolean;
   readonly shape: readonly number[];
   readonly strides: readonly number[];
   /** Of each axis the places from and before which it is inside; undefined where all of it is. */
@@ -43,19 +42,6 @@ export interface Touched {
   readonly fresh: number;
 }
 
-/** The array that a window is on. */
-export function arrayOf(ref: Value, definition: (value: Value) => AnyOp | undefined): Value {
-  const op = definition(ref);
-  if (op === undefined) return ref;
-  if (op.kind === "select_ref") return arrayOf(op.operands.refs[0] ?? ref, definition);
-  const isView =
-    op.kind === "slice_ref" ||
-    op.kind === "transpose_ref" ||
-    op.kind === "reshape_ref" ||
-    op.kind === "peer_ref";
-  return isView ? arrayOf(op.operands.ref, definition) : ref;
-}
-
 function placedAt(ref: Value, kernel: Kernel, values: IndexValues): Placed {
   const op = values.definition(ref);
   const { type } = ref;
@@ -64,14 +50,13 @@ function placedAt(ref: Value, kernel: Kernel, values: IndexValues): Placed {
     const source = placedAt(op.operands.ref, kernel, values);
     const { sizes, dropped } = op.attributes;
     const extents = sizes.map((size) => values.size(size));
-    let { first, isData: isAny } = source;
+    let { first } = source;
     const inside = op.operands.offsets.map((offset, axis) => {
       const { values: numbers, isData: isRead } = values.of(offset);
       const extent = source.shape[axis] ?? 1;
       const last = Math.max(0, extent - (extents[axis] ?? 1));
       // Somewhere inside, of which nobody knows where.
       const at = isRead ? (numbers[0] ?? 0) % (last + 1) : (numbers[0] ?? 0);
-      isAny ||= isRead;
       first += at * (source.strides[axis] ?? 0);
       const [from, before] = source.inside[axis] ?? [0, extent];
       return at >= from && at + (extents[axis] ?? 1) <= before
@@ -84,7 +69,6 @@ function placedAt(ref: Value, kernel: Kernel, values: IndexValues): Placed {
     return {
       array: source.array,
       first,
-      isData: isAny,
       shape: pick(extents),
       strides: pick(source.strides),
       inside: pick(inside),
@@ -113,7 +97,6 @@ function placedAt(ref: Value, kernel: Kernel, values: IndexValues): Placed {
   return {
     array: ref,
     first: 0,
-    isData: false,
     shape,
     strides: given ?? rowMajor(shape),
     inside: shape.map(() => undefined),
@@ -128,6 +111,59 @@ export interface Access {
   readonly where: Value | undefined;
 }
 
+/** The tile of an access, and for each of its elements the place in the array; those outside the window are marked. */
+class Places {
+  readonly values: Float64Array;
+  readonly outside: Uint8Array;
+  readonly #extents: readonly number[];
+  readonly #window: Placed;
+
+  constructor(window: Placed, extents: readonly number[], axisOf: readonly (number | undefined)[]) {
+    const own = extents.map(() => 0);
+    for (const [axis, at] of axisOf.entries())
+      if (at !== undefined) own[at] = window.strides[axis] ?? 0;
+    this.values = placesOf(extents, own, window.first);
+    this.outside = new Uint8Array(this.values.length);
+    this.#extents = extents;
+    this.#window = window;
+    for (const [axis, at] of axisOf.entries())
+      if (at !== undefined && window.inside[axis] !== undefined)
+        this.#mark(
+          placesOf(
+            extents,
+            extents.map((_, each) => Number(each === at)),
+          ),
+          axis,
+        );
+  }
+
+  /** Marks what lies outside along an axis. */
+  #mark(coordinates: Float64Array, axis: number): void {
+    const [from, before] = this.#window.inside[axis] ?? [0, this.#window.shape[axis] ?? 1];
+    for (const [i, at] of coordinates.entries()) if (at < from || at >= before) this.outside[i] = 1;
+  }
+
+  /** Moves each element to where an index tile has it along an axis. */
+  pick(
+    axis: number,
+    numbers: Numbers,
+    tile: readonly number[],
+    indexAxes: readonly number[],
+  ): void {
+    const strides = this.#extents.map(() => 0);
+    for (const [each, stride] of rowMajor(tile).entries())
+      if (tile[each] !== 1) strides[indexAxes[each] ?? 0] = stride;
+    const { values, isData } = numbers;
+    const coordinates = placesOf(this.#extents, strides).map((place) => values[place] ?? 0);
+    const extent = this.#window.shape[axis] ?? 1;
+    // What is read lies somewhere inside.
+    if (isData) for (const [j, at] of coordinates.entries()) coordinates[j] = Math.abs(at) % extent;
+    else this.#mark(coordinates, axis);
+    const step = this.#window.strides[axis] ?? 0;
+    for (const [j, at] of coordinates.entries()) this.values[j] = (this.values[j] ?? 0) + at * step;
+  }
+}
+
 /** The places, in elements of the array, that an access reads or writes, in the order of its tile. */
 function accessedPlaces(
   access: Access,
@@ -135,62 +171,24 @@ function accessedPlaces(
   values: IndexValues,
 ): { readonly array: Value; readonly places: readonly number[] } {
   const window = placedAt(access.ref, kernel, values);
-  const { indices, indexed } = access;
-  const joined = joinedExtents(indices.flatMap(({ type }) => (type.kind === "tile" ? [type] : [])));
-  const isIndexed = indices.length > 0 && joined !== undefined;
-  const { shape, indexAxes, axisOf } = indexedShape(
-    window.shape,
-    isIndexed ? indexed : [],
-    isIndexed ? joined : [],
-  );
+  const { indices, indexed, where } = access;
+  const tiles = indices.flatMap(({ type }) => (type.kind === "tile" ? [type] : []));
+  const joined = indices.length > 0 ? joinedExtents(tiles) : undefined;
+  const axes = joined === undefined ? [] : indexed;
+  const { shape, indexAxes, axisOf } = indexedShape(window.shape, axes, joined ?? []);
   const extents = shape.map((size) => (typeof size === "number" ? size : values.size(size)));
-  const own = extents.map(() => 0);
-  for (const [axis, at] of axisOf.entries())
-    if (at !== undefined) own[at] = window.strides[axis] ?? 0;
-  const places = placesOf(extents, own, window.first);
-  const outside = new Uint8Array(places.length);
-  let isAny = window.isData;
-  const drop = (coordinates: Float64Array, axis: number): void => {
-    const extent = window.shape[axis] ?? 1;
-    const [from, before] = window.inside[axis] ?? [0, extent];
-    for (let i = 0; i < coordinates.length; i++) {
-      const at = coordinates[i] ?? 0;
-      if (at < from || at >= before) outside[i] = 1;
-    }
-  };
-  for (const [axis, at] of axisOf.entries())
-    if (at !== undefined && window.inside[axis] !== undefined)
-      drop(
-        placesOf(
-          extents,
-          extents.map((_, each) => Number(each === at)),
-        ),
-        axis,
-      );
-  if (isIndexed)
-    for (const [i, index] of indices.entries()) {
-      const axis = indexed[i] ?? 0;
-      const numbers = values.of(index);
-      isAny ||= numbers.isData;
-      const tile = index.type.kind === "tile" ? index.type.shape : [];
-      const strides = extents.map(() => 0);
-      for (const [each, stride] of rowMajor(tile).entries())
-        if (tile[each] !== 1) strides[indexAxes[each] ?? 0] = stride;
-      const coordinates = placesOf(extents, strides).map((place) => numbers.values[place] ?? 0);
-      const extent = window.shape[axis] ?? 1;
-      if (numbers.isData)
-        for (let j = 0; j < coordinates.length; j++)
-          coordinates[j] = Math.abs(coordinates[j] ?? 0) % extent;
-      else drop(coordinates, axis);
-      for (let j = 0; j < coordinates.length; j++)
-        places[j] = (places[j] ?? 0) + (coordinates[j] ?? 0) * (window.strides[axis] ?? 0);
-    }
-  const mask = access.where === undefined ? undefined : values.of(access.where);
+  const places = new Places(window, extents, axisOf);
+  for (const [i, axis] of axes.entries()) {
+    const index = indices[i];
+    const tile = tiles[i]?.shape ?? [];
+    if (index !== undefined) places.pick(axis, values.of(index), tile, indexAxes);
+  }
+  const mask = where === undefined ? undefined : values.of(where);
   const isMasked = (i: number): boolean =>
     mask !== undefined && !mask.isData && mask.values[mask.values.length === 1 ? 0 : i] === 0;
   const kept: number[] = [];
-  for (let i = 0; i < places.length; i++)
-    if (outside[i] === 0 && !isMasked(i)) kept.push(places[i] ?? 0);
+  for (const [i, place] of places.values.entries())
+    if (places.outside[i] === 0 && !isMasked(i)) kept.push(place);
   return { array: window.array, places: kept };
 }
 
