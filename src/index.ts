@@ -42,6 +42,8 @@ export {
   nvfp4,
 } from "./formats/scaled/formats.ts";
 export type { ScaledFormat, ScaledFormatName } from "./formats/scaled/formats.ts";
+export { formatScaledArray, scaledHostArray, scaledNumbers } from "./formats/scaled/host-array.ts";
+export type { ScaledHostArray, ScaledHostArrayOptions } from "./formats/scaled/host-array.ts";
 export type { ScaleLayout } from "./formats/scaled/layout.ts";
 export type { ScaleRounding } from "./formats/scaled/scale-rounding.ts";
 export { decodeFloat, encodeFloat } from "./formats/float-codes.ts";

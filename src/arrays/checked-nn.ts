@@ -1,6 +1,7 @@
 /** The functions of `nn` as programs call them, with what their arguments are. */
 import type { FloatName } from "../formats/dtype.ts";
 import { floatFormats } from "../formats/floats.ts";
+import { isHostArray } from "../formats/hostarray.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, isListOf, isWhole } from "../support/checked-call.ts";
 import * as attending from "./attention.ts";
@@ -107,7 +108,7 @@ const scaledFormat: ArgumentKind = {
   holds: isScaledFormat,
 };
 const scaleLayout: ArgumentKind = { expected: scaleLayouts.join(", "), holds: isLayout };
-const scaledArray: ArgumentKind = {
+const scaledTree: ArgumentKind = {
   expected: "an array in a format with scales, as nn.quantizeBlocks gives it",
   holds: (value) => {
     const fields = ["format", "elements", "scales", "axis", "layout", "globalScale"];
@@ -124,7 +125,7 @@ const scaledArray: ArgumentKind = {
 };
 const scaledFactor: ArgumentKind = {
   expected: "an array, or one in a format with scales",
-  holds: (value, all) => isArray(value) || scaledArray.holds(value, all),
+  holds: (value, all) => isArray(value) || scaledTree.holds(value, all),
 };
 const isFloatFormat = (value: unknown): boolean =>
   typeof value === "string" && Object.hasOwn(floatFormats, value);
@@ -146,6 +147,13 @@ const scaledDotOptions = options(
     dtype: isFloatFormat,
   },
 );
+const scaledHost: ArgumentKind = {
+  expected: "an array of the host in a format with scales, as scaledHostArray gives it",
+  holds: (value) => {
+    const { format, elements, scales } = fieldsOf(value, ["format", "elements", "scales"]);
+    return format !== undefined && isHostArray(elements) && isHostArray(scales);
+  },
+};
 const quantizeOptions = options(
   `{ axis, scaleRounding, globalScale, scales, layout, key }: an axis, ${scaleRoundings.join(", ")}, a number or an array of f32, arrays, ${scaleLayouts.join(", ")}`,
   {
@@ -256,13 +264,13 @@ export const quantizeBlocks = checked(
 /** The numbers of an array in a format with scales: elements times scales, in f32 or another float format. */
 export const dequantizeBlocks = checked(
   "nn.dequantizeBlocks",
-  [scaledArray, floatFormat],
+  [scaledTree, floatFormat],
   scaling.dequantizeBlocks,
 );
 /** The array with its scales plain, padded, or in the tiles that tensor cores of Blackwell take. */
 export const withScaleLayout = checked(
   "nn.withScaleLayout",
-  [scaledArray, scaleLayout],
+  [scaledTree, scaleLayout],
   scaling.withScaleLayout,
 );
 /** What a format with scales leaves of an array, with the derivative of the identity (straight-through). */
@@ -309,3 +317,5 @@ export const scaledDotGeneral = checked(
   [array, array, scaledDotOptions],
   products.scaledDotGeneral,
 );
+/** An array of the host in a format with scales, such as a checkpoint's weights, as arrays. */
+export const scaledArray = checked("nn.scaledArray", [scaledHost], scaling.scaledArray);

@@ -178,8 +178,8 @@ describe.each(names)("%s", (name) => {
         axis,
         ...(record.hasGlobalScale && { globalScale: 0.5 }),
       });
-      expect(await scalesOf(quantised.scales), `${shape}`).toEqual(wanted.scales);
-      expect(await codesOf(quantised.elements), `${shape}`).toEqual(wanted.elements);
+      expect(await scalesOf(quantised.scales), shape.join()).toEqual(wanted.scales);
+      expect(await codesOf(quantised.elements), shape.join()).toEqual(wanted.elements);
       const indices = scaleIndices(record, shape, axis);
       const back = await nn.dequantizeBlocks(quantised, "f64").read();
       const factor = record.hasGlobalScale ? 0.5 : 1;
@@ -245,7 +245,7 @@ describe("scales that are powers of two", () => {
         ),
       );
     });
-    const special = array(fromNumbers(f32, [2, 32], [...Array(63).fill(Infinity), NaN]));
+    const special = array(fromNumbers(f32, [2, 32], [...Array<number>(63).fill(Infinity), NaN]));
     for (const scaleRounding of ["roundUp", "floor", "ceil", "even"] as const)
       expect(await codesOf(nn.quantizeBlocks(special, "mxfp4", { scaleRounding }).scales)).toEqual([
         255, 255,

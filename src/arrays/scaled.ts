@@ -18,6 +18,8 @@ import type {
   ScaledFormatName,
   ScaleNameOf,
 } from "../formats/scaled/formats.ts";
+import { scaledHostArray } from "../formats/scaled/host-array.ts";
+import type { ScaledHostArray } from "../formats/scaled/host-array.ts";
 import { blockCounts, scaleShape, takesLayout } from "../formats/scaled/layout.ts";
 import type { ScaleLayout } from "../formats/scaled/layout.ts";
 import { sizeOf } from "../graph/ops/types.ts";
@@ -56,7 +58,7 @@ import { fromKernel } from "./kernels.ts";
 import { bits } from "./random-bits.ts";
 import type { Key } from "./random-bits.ts";
 import { max } from "./reductions.ts";
-import { axisOf, reshape, slice, transpose } from "./shapes.ts";
+import { array, axisOf, reshape, slice, transpose } from "./shapes.ts";
 
 /** An array in a format with scales: elements, and the scales of their blocks. A tree, which functions take and return. */
 export interface ScaledArray<N extends ScaledFormatName = ScaledFormatName> {
@@ -324,6 +326,23 @@ export function dequantizeBlocks(scaled: ScaledArray, dtype: FloatName = "f32"):
   const own = mul(blocks, broadcastTo(factors, blocks.shape));
   const all = globalScale === null ? own : mul(own, astype(globalScale, compute));
   return astype(outOfBlocks(all, extents, elements.shape), dtype);
+}
+
+/** An array of the host in a format with scales. */
+export function scaledArray(host: ScaledHostArray): ScaledArray {
+  const { format, elements, scales, axis, layout, globalScale } = host;
+  // Refuses what was put together without `scaledHostArray`.
+  scaledHostArray(format, elements, scales, {
+    axis,
+    layout,
+    globalScale: globalScale ?? undefined,
+  });
+  return {
+    ...{ format: format.name, axis, layout },
+    elements: new NDArray<ElementNameOf<ScaledFormatName>>(array(elements).value),
+    scales: new NDArray<ScaleNameOf<ScaledFormatName>>(array(scales).value),
+    globalScale: globalScale === null ? null : full([], globalScale, "f32"),
+  };
 }
 
 /** The array with its scales in another layout. */

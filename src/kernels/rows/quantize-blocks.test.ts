@@ -57,7 +57,7 @@ async function check(kind: "simulator" | "emulator", given: Case): Promise<void>
     scaleRounding,
     ...(format.hasGlobalScale && { globalScale: 0.25 }),
   });
-  const label = `${kind} ${name} ${dtype.name}[${shape}] axis ${axis}`;
+  const label = `${kind} ${name} ${dtype.name}[${shape.join()}] axis ${axis}`;
   expect(toNumbers(found.scale), label).toEqual(toNumbers(await wanted.scales.read()));
   // A NaN of f8e5m2 has other bits where an instruction made it.
   const codes = name === "mxfp8e5m2" ? toNumbers : toElements;

@@ -77,4 +77,11 @@ export const fileCodes = registerCodes({
     example: "readNpz(bytes, { expandedLimit: 1024 })",
     remedy: "raise expandedLimit if the file can be trusted",
   },
+  TW0112: {
+    title: "arrays that stand for none in a format with scales",
+    cause:
+      "Checkpoints keep elements and scales under names that belong together; none of the known schemas has arrays of these names, dtypes and shapes.",
+    example: 'scaledArrayFrom(await readSafetensors(file), "model.layers.0")',
+    remedy: "give the name without what the schema adds to it, such as .weight or _blocks",
+  },
 });

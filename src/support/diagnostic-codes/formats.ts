@@ -62,4 +62,11 @@ export const formatCodes = registerCodes({
     example: "hostArray(f32, [2 ** 40])",
     remedy: "work on smaller arrays, or on parts of the array",
   },
+  TW0010: {
+    title: "elements and scales that do not belong together",
+    cause:
+      "An array in a format with scales has elements and scales in the format's own dtypes, and a scale for each block of the elements, in the layout that was named.",
+    example: "scaledHostArray(mxfp4, elements, fromNumbers(f32, [1], [2]))",
+    remedy: "give scales of the format's dtype, as many as the error says",
+  },
 });

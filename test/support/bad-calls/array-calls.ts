@@ -1,5 +1,5 @@
 /** Calls of `tilewright/arrays`. */
-import { tensor as arraySpec, f32, kernel } from "tilewright";
+import { tensor as arraySpec, f32, fromNumbers, kernel, mxfp4, scaledHostArray } from "tilewright";
 import * as arrays from "tilewright/arrays";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { junk, numberTakes, options, parameter } from "./junk.ts";
@@ -34,6 +34,12 @@ const floats = (): unknown =>
     [1, 2],
     [3, 4],
   ]);
+const hostScaled = (): unknown =>
+  scaledHostArray(
+    mxfp4,
+    fromNumbers(mxfp4.element, [1, 4], [1, 2, 3, 4]),
+    fromNumbers(mxfp4.scale, [1, 1], [1]),
+  );
 const truths = (): unknown => arrays.less(floats() as arrays.NDArray<"f32">, 2);
 const whole = (): unknown => arrays.array([1, 2, 3], "i32");
 const operand = parameter(floats, ...numberTakes);
@@ -118,6 +124,10 @@ export const arrayCalls: readonly BadCall[] = [
     "nn.dequantizeBlocks",
     parameter(() => arrays.nn.quantizeBlocks(arrays.zeros([2, 2]), "mxfp4")),
     optionalDType,
+  ),
+  call(
+    "nn.scaledArray",
+    parameter(() => hostScaled()),
   ),
   call(
     "nn.withScaleLayout",

@@ -11,6 +11,7 @@ import { given, host, member, method, traced, untyped } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { deviceCalls } from "./device-calls.ts";
 import { fileCalls, graphCalls } from "./file-calls.ts";
+import { scaledCalls } from "./scaled-calls.ts";
 import { numberTakes, options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
 import { layoutCalls } from "./layout-calls.ts";
@@ -75,6 +76,7 @@ const formats: readonly BadCall[] = [
   ...["toElements", "toNumbers", "toFloat32", "toNested", "formatArray"].map((name) =>
     host(name, array),
   ),
+  ...scaledCalls,
   host(
     "toBigInts",
     parameter(() => library.fromNumbers(i32, [2], [1, 2])),
