@@ -39,10 +39,14 @@ export const activations = Object.freeze({
   silu: onTiles("silu", (x, accuracy) => x.mul(x.logistic(accuracy))),
   /** x · Φ(x): the gate of GeGLU. */
   gelu: onTiles("gelu", gelu),
-  /** What is near it, by tanh; it has no approximation that 16 bits would not show. */
-  geluTanh: onTiles("geluTanh", (x) =>
-    x
-      .mul(0.5) // before what may be 2, so that great x stay finite
-      .mul(x.mul(x).mul(x).mul(0.044715).add(x).mul(rootOfTwoOverPi).tanh().add(1)),
+  /** What is near it: x · (1 + tanh u) / 2, which is x · sigmoid(2u), where nothing cancels. */
+  geluTanh: onTiles("geluTanh", (x, accuracy) =>
+    x.mul(
+      x
+        .mul(x)
+        .fma(2 * rootOfTwoOverPi * 0.044715, 2 * rootOfTwoOverPi)
+        .mul(x)
+        .logistic(accuracy),
+    ),
   ),
 } satisfies { readonly [name: string]: Activation });
