@@ -171,7 +171,7 @@ function running(
 }
 
 describe("are scans", () => {
-  test.each([4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 100])("sums of %i elements", async (n) => {
+  test.each([4, 5, 7, 16, 33, 100])("sums of %i elements", async (n) => {
     const x = Float32Array.from({ length: 2 * n * 3 }, (_, i) => ((i * 7) % 11) - 5);
     const shape = [2, n, 3];
     const { found, plan } = await run(unrolled(shape, 1, "f32", 1, plain("add")), [

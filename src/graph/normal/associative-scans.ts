@@ -259,7 +259,9 @@ function functionOf(builder: GraphBuilder, parts: FunctionParts): GraphRegion {
     const functions = inputs.map((_, input) => {
       const template = templates[input];
       // Nobody asks for the running values of this one.
-      if (template === undefined) return after[input] as GraphValue;
+      const [own] = after.slice(input);
+      if (template === undefined && own !== undefined) return own;
+      if (template === undefined) throw new Error("an input has a parameter");
       return new Scalars(inner, parts, template, before, after).of(template.expression.root);
     });
     return [...functions, ...after.slice(inputs.length)];

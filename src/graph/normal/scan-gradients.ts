@@ -8,7 +8,8 @@
  * sums and products are exact, for numbers drawn at random, along the axis alone since nothing else mixes other axes.
  */
 import { Random } from "../../support/random.ts";
-import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import type { GraphOpKind } from "../ops/table.ts";
 import { sameType } from "../ops/types.ts";
 import { typeOfValue } from "../transform/arithmetic.ts";
 import type { ScanNetwork } from "./scan-levels.ts";
@@ -103,59 +104,24 @@ class AlongAxis {
     return made;
   }
 
+  /** The numbers of an op's result. */
   #make(op: AnyGraphOp, value: GraphValue): Numbers | undefined {
-    const extent = typeOfValue(value).shape[this.#axis] ?? 1;
-    switch (op.kind) {
-      case "stablehlo.add":
-        return this.#both(op.operands, (left, right) => (left + right) | 0);
-      case "stablehlo.subtract":
-        return this.#both(op.operands, (left, right) => (left - right) | 0);
-      case "stablehlo.multiply":
-        return this.#both(op.operands, Math.imul);
-      case "stablehlo.negate":
-        return this.of(op.operands.operand)?.map((each) => -each | 0);
-      case "stablehlo.slice": {
-        const stretch = stretchOf(value, this.#axis, this.#definition);
-        const from = stretch === undefined ? undefined : this.of(stretch.base);
-        if (stretch === undefined || from === undefined) return undefined;
-        const { start, stride } = stretch;
-        return Int32Array.from({ length: extent }, (_, i) => from[start + i * stride] ?? 0);
-      }
-      case "stablehlo.concatenate": {
-        const parts = op.operands.inputs.map((each) => this.of(each));
-        if (op.attributes.dimension !== this.#axis || parts.includes(undefined)) return undefined;
-        return Int32Array.from(parts.flatMap((part) => [...(part ?? [])]));
-      }
-      case "stablehlo.pad": {
-        const {
-          edge_padding_low: low,
-          edge_padding_high: high,
-          interior_padding: holes,
-        } = op.attributes;
-        const isAlone = low.every(
-          (each, at) => at === this.#axis || (each === 0 && high[at] === 0 && holes[at] === 0),
-        );
-        const from = this.of(op.operands.operand);
-        if (!isAlone || from === undefined || !this.#isZero(op.operands.padding_value))
-          return undefined;
-        const padded = new Int32Array(extent);
-        const step = (holes[this.#axis] ?? 0) + 1;
-        for (const [i, each] of from.entries()) {
-          const at = (low[this.#axis] ?? 0) + i * step;
-          if (at >= 0 && at < extent) padded[at] = each;
-        }
-        return padded;
-      }
-      case "stablehlo.constant":
-        return this.#isZero(value) ? new Int32Array(extent) : undefined;
-      case "stablehlo.broadcast_in_dim":
-        return this.#isZero(op.operands.operand) ? new Int32Array(extent) : undefined;
-      default:
-        return undefined;
-    }
+    return rules[op.kind]?.(op as never, value, this);
   }
 
-  #both(
+  get axis(): number {
+    return this.#axis;
+  }
+
+  extentOf(value: GraphValue): number {
+    return typeOfValue(value).shape[this.#axis] ?? 1;
+  }
+
+  stretchOf(value: GraphValue) {
+    return stretchOf(value, this.#axis, this.#definition);
+  }
+
+  both(
     { lhs, rhs }: { readonly lhs: GraphValue; readonly rhs: GraphValue },
     combine: (left: number, right: number) => number,
   ): Numbers | undefined {
@@ -164,7 +130,11 @@ class AlongAxis {
     return right === undefined ? undefined : left?.map((each, i) => combine(each, right[i] ?? 0));
   }
 
-  #isZero(value: GraphValue): boolean {
+  zeros(value: GraphValue, from: GraphValue): Numbers | undefined {
+    return this.isZero(from) ? new Int32Array(this.extentOf(value)) : undefined;
+  }
+
+  isZero(value: GraphValue): boolean {
     const op = this.#definition(value);
     return (
       op?.kind === "stablehlo.constant" &&
@@ -173,6 +143,61 @@ class AlongAxis {
     );
   }
 }
+
+type Rules = {
+  readonly [K in GraphOpKind]?: (
+    op: GraphOp<K>,
+    value: GraphValue,
+    of: AlongAxis,
+  ) => Numbers | undefined;
+};
+
+/** What differentiated scans are made of; anything else is not looked into. */
+const rules: Rules = {
+  "stablehlo.add": ({ operands }, _, of) => of.both(operands, (left, right) => (left + right) | 0),
+  "stablehlo.subtract": ({ operands }, _, of) =>
+    of.both(operands, (left, right) => (left - right) | 0),
+  "stablehlo.multiply": ({ operands }, _, of) => of.both(operands, Math.imul),
+  "stablehlo.negate": ({ operands }, _, of) => of.of(operands.operand)?.map((each) => -each | 0),
+  "stablehlo.constant": (_, value, of) => of.zeros(value, value),
+  "stablehlo.broadcast_in_dim": ({ operands }, value, of) => of.zeros(value, operands.operand),
+  "stablehlo.slice": (_, value, of) => {
+    const stretch = of.stretchOf(value);
+    const from = stretch === undefined ? undefined : of.of(stretch.base);
+    if (stretch === undefined || from === undefined) return undefined;
+    const { start, stride } = stretch;
+    return Int32Array.from(
+      { length: of.extentOf(value) },
+      (__, i) => from[start + i * stride] ?? 0,
+    );
+  },
+  "stablehlo.concatenate": ({ operands, attributes }, value, of) => {
+    const joined = new Int32Array(of.extentOf(value));
+    let start = 0;
+    for (const input of operands.inputs) {
+      const part = of.of(input);
+      if (part === undefined || attributes.dimension !== of.axis) return undefined;
+      joined.set(part, start);
+      start += part.length;
+    }
+    return joined;
+  },
+  "stablehlo.pad": ({ operands, attributes }, value, of) => {
+    const { edge_padding_low: low, edge_padding_high: high, interior_padding: holes } = attributes;
+    const isAlone = low.every(
+      (each, at) => at === of.axis || (each === 0 && high[at] === 0 && holes[at] === 0),
+    );
+    const from = of.of(operands.operand);
+    if (!isAlone || from === undefined || !of.isZero(operands.padding_value)) return undefined;
+    const padded = new Int32Array(of.extentOf(value));
+    const [first, step] = [low[of.axis] ?? 0, (holes[of.axis] ?? 0) + 1];
+    for (const [i, each] of from.entries()) {
+      const at = first + i * step;
+      if (at >= 0 && at < padded.length) padded[at] = each;
+    }
+    return padded;
+  },
+};
 
 function drawn(random: Random, length: number): Numbers {
   return Int32Array.from({ length }, () => Math.floor(random.uniform() * 2 ** 32) | 0);

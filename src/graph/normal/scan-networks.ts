@@ -85,6 +85,23 @@ export function stretchOf(
     : undefined;
 }
 
+/** The first element of a value, and what follows it: a concatenation of both, or the element alone. */
+function beginningOf(value: GraphValue, axis: number, definition: Definitions) {
+  const joined = definition(value);
+  const isJoined = joined?.kind === "stablehlo.concatenate" && joined.attributes.dimension === axis;
+  const [first, rest, ...others] = isJoined ? joined.operands.inputs : [value];
+  const stretch = first === undefined ? undefined : stretchOf(first, axis, definition);
+  if (
+    first === undefined ||
+    stretch?.start !== 0 ||
+    others.length > 0 ||
+    extentOf(first, axis) !== 1
+  )
+    return undefined;
+  const hasRest = rest !== undefined && extentOf(rest, axis) > 0;
+  return { input: stretch.base, rest: hasRest ? rest : undefined };
+}
+
 /** The end of a level, where a value is one. */
 export function anchorOf(op: AnyGraphOp, definition: Definitions): Anchor | undefined {
   if (op.kind !== "stablehlo.add" && op.kind !== "stablehlo.or") return undefined;
@@ -92,29 +109,14 @@ export function anchorOf(op: AnyGraphOp, definition: Definitions): Anchor | unde
   const sides = [spreadOf(op.operands.lhs, definition), spreadOf(op.operands.rhs, definition)];
   const even = sides.find((side) => side?.low === 0);
   const odd = sides.find((side) => side?.low === 1);
-  if (value === undefined || even === undefined || odd === undefined || even.axis !== odd.axis)
-    return undefined;
+  if (value === undefined || even === undefined || odd?.axis !== even.axis) return undefined;
   const { axis } = even;
   const extent = extentOf(value, axis);
   const [evens, odds] = [extentOf(even.operand, axis), extentOf(odd.operand, axis)];
-  if (odds < 1 || evens !== Math.ceil(extent / 2) || odds !== Math.floor(extent / 2))
-    return undefined;
-  const joined = definition(even.operand);
-  const isJoined = joined?.kind === "stablehlo.concatenate" && joined.attributes.dimension === axis;
-  const [first, rest, ...others] = isJoined ? joined.operands.inputs : [even.operand];
-  const start = first === undefined ? undefined : stretchOf(first, axis, definition);
-  if (first === undefined || start === undefined || start.start !== 0 || others.length > 0)
-    return undefined;
-  if (extentOf(first, axis) !== 1 || evens > 1 !== (rest !== undefined && extentOf(rest, axis) > 0))
-    return undefined;
-  return {
-    value,
-    axis,
-    extent,
-    input: start.base,
-    rest: evens > 1 ? rest : undefined,
-    odd: odd.operand,
-  };
+  const isHalved = odds > 0 && evens === Math.ceil(extent / 2) && odds === Math.floor(extent / 2);
+  const beginning = isHalved ? beginningOf(even.operand, axis, definition) : undefined;
+  if (beginning === undefined || evens > 1 !== (beginning.rest !== undefined)) return undefined;
+  return { value, axis, extent, ...beginning, odd: odd.operand };
 }
 
 /** What an expression is of: elements met first or later, of a value that is told by `base`. */

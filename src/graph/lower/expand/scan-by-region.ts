@@ -66,6 +66,12 @@ interface Tiles {
   readonly [name: string]: Tile;
 }
 
+function part(tiles: Tiles, name: string): Tile {
+  const found = tiles[name];
+  if (found === undefined) throw new Error(`a state has no ${name}`);
+  return found;
+}
+
 function storage(element: ElementType): DType {
   const found = storageOf(element);
   if (found === undefined) throw new Error(`devices have no ${element}`);
@@ -89,7 +95,7 @@ function operationOf(scan: RegionScan, own: readonly ElementType[], rule: AnyPoi
   const apply = (before: Tiles, after: Tiles): readonly Tile[] => {
     const context = new PointContext({ refs: new Map(), definitions, rule });
     const given = [before, after].flatMap((side) =>
-      own.map((element, i) => converted(side[`x${i}`] as Tile, states[i] ?? element, element)),
+      own.map((element, i) => converted(part(side, `x${i}`), states[i] ?? element, element)),
     );
     // A carry has one column, what is combined with it many.
     const shapes = given.map((tile) => tile.shape);
@@ -106,7 +112,7 @@ function operationOf(scan: RegionScan, own: readonly ElementType[], rule: AnyPoi
   };
   const named = (tiles: readonly Tile[]): Tiles =>
     Object.fromEntries(tiles.map((tile, i) => [`x${i}`, tile]));
-  const made = scanWith({
+  const made: Operation = scanWith({
     inputs: Object.fromEntries(
       own.map((element, i) => [
         `in${i}`,
@@ -118,7 +124,7 @@ function operationOf(scan: RegionScan, own: readonly ElementType[], rule: AnyPoi
     load: (tiles: Tiles): Tiles => {
       const loaded = named(
         own.map((element, i) =>
-          converted(tiles[`in${i}`] as Tile, heldElement(element), states[i] ?? element),
+          converted(part(tiles, `in${i}`), heldElement(element), states[i] ?? element),
         ),
       );
       const shape = loaded["x0"]?.shape ?? [1];
@@ -127,14 +133,12 @@ function operationOf(scan: RegionScan, own: readonly ElementType[], rule: AnyPoi
     combine: (before: Tiles, after: Tiles): Tiles => {
       const both = apply(before, after);
       if (identity !== undefined) return named(both);
-      const [isBefore, isAfter] = [before, after].map((side) =>
-        (side["there"] as Tile<"u8">).ne(0),
-      );
+      const [isBefore, isAfter] = [before, after].map((side) => part(side, "there").ne(0));
       const kept = both.map((tile, i) => {
-        const [first, second] = [before[`x${i}`] as Tile, after[`x${i}`] as Tile];
+        const [first, second] = [part(before, `x${i}`), part(after, `x${i}`)];
         return isBefore?.select(isAfter?.select(tile, first) ?? tile, second) ?? tile;
       });
-      const some = (before["there"] as Tile).or(after["there"] as Tile);
+      const some = part(before, "there").or(part(after, "there"));
       return { ...named(kept), there: some };
     },
     identity: {
@@ -148,10 +152,10 @@ function operationOf(scan: RegionScan, own: readonly ElementType[], rule: AnyPoi
         wanted.map((i) => {
           const element = own[i] ?? "f32";
           const held = heldElement(element);
-          return [`out${i}`, converted(tiles[`x${i}`] as Tile, states[i] ?? element, held)];
+          return [`out${i}`, converted(part(tiles, `x${i}`), states[i] ?? element, held)];
         }),
       ),
-  } as never) as unknown as Operation;
+  });
   operations.set(key, made);
   return made;
 }
@@ -207,7 +211,7 @@ function meaningOf(
       { regions: { body: combine } },
     );
     return wanted.map((i) => {
-      const value = running[i + 1] as GraphValue;
+      const value = running[i + 1] ?? flags;
       return convert(inner, value, heldElement(typeOfValue(value).element));
     });
   });

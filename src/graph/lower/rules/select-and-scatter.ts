@@ -65,8 +65,8 @@ function tapsAt(
   const windows = windowsOver(op);
   const { shape } = tensorTypeOf(operand);
   const count = sizeOf(tapsOf(windows));
-  const none = full(dtypes.i32, [1], count) as Tile;
-  const zero = zeros(dtypeOf(operand), [1]) as Tile;
+  const none = full(dtypes.i32, [1], count);
+  const zero = zeros(dtypeOf(operand), [1]);
   const [kept = none] = foldTurns(count, [none, zero], points, context, (turn, carry, inner) => {
     const [best = none, value = zero] = carry;
     const { place, isThere } = windowTap(shape, windows, points.axes, turn, points.tile);

@@ -27,8 +27,10 @@ import { rankSteps } from "./ranks.ts";
 
 type Sort = GraphOp<"stablehlo.sort">;
 
-/** Rows shorter than this are sorted as fast by ranks. */
+/** Rows shorter than this are sorted as fast by ranks, unless there are many of them. */
 export const leastSorted = 128;
+const leastOfMany = 16;
+const manyElements = 2 ** 17;
 
 function axisOf({ operands, attributes }: Sort): number {
   const [first] = operands.inputs;
@@ -50,7 +52,8 @@ function viewOf(op: Sort): { readonly [N in "outer" | "length" | "inner"]: numbe
 
 function isWorthwhile(op: Sort): boolean {
   const { outer, length, inner } = viewOf(op);
-  return length >= leastSorted && outer * inner > 0;
+  const isMany = length >= leastOfMany && outer * length * inner >= manyElements;
+  return (length >= leastSorted || isMany) && outer * inner > 0;
 }
 
 /** How the library sorts by the first operand, where the comparator asks that alone. */

@@ -215,6 +215,13 @@ test("a comparator that mixes elements of both sides, and short rows, are sorted
   }
 });
 
+test("many short rows are the library's, few are not", () => {
+  const text = (rows: number): string =>
+    sortText(["f32", "i32"], comparison("%before", "LT", "%l0 %r0", "f32"), [rows, 64], 1);
+  expect(planText(compilePlan(moduleOf(text(65_536)), "main"))).toContain("operation sort(");
+  expect(planText(compilePlan(moduleOf(text(8)), "main"))).toContain("launch sort_ranks(");
+});
+
 test("the largest elements, in the total order, with the bits that they had", async () => {
   const special = [NaN, 3, -0, 0, -5, Infinity, -Infinity];
   const x = Float32Array.from(numbers(special.length), (pick) => special[pick] as number);

@@ -104,7 +104,10 @@ function byKnownOp(
   const [init] = op.operands.init_values;
   const dtype = storageOf(working);
   if (init === undefined || dtype === undefined) throw new Error("the reduction has one operand");
-  const first = (tiles: Tiles): Tile => tiles[0] as Tile;
+  const first = ([tile]: Tiles): Tile => {
+    if (tile === undefined) throw new Error("one value is combined");
+    return tile;
+  };
   return {
     working: [working],
     isWhole: true,
