@@ -206,26 +206,15 @@ function rowNumbers(op: Scatter, builder: GraphBuilder, of: ScatterRows): GraphV
     wide(start),
   );
   const known = fits === undefined ? place : select(builder, wide(fits), place, wide(none));
-  // In the order of the updates themselves, in which windows may come before vectors.
-  const { loose, batched, order } = updateAxes(op, of);
-  const { shape: own } = typeOfValue(op.operands.updates[0] ?? known);
-  const split = reshape(builder, known, [batches, ...loose.map((axis) => own[axis] ?? 1)]);
-  const rows = order.slice(batched.length, batched.length + loose.length);
-  const moved = transpose(builder, split, [0, ...rows.map((axis) => loose.indexOf(axis) + 1)]);
-  const flat = reshape(builder, moved, [batches, vectors * of.rowsEach]);
+  const flat = reshape(builder, known, [batches, vectors * of.rowsEach]);
   return convert(builder, flat, keyElement(of.rows));
 }
 
-/**
- * The axes of updates: those of batches, those that rows are counted along, vectors before windows, and the order in which a matrix of rows has
- * all of them: batches, rows as they lie, whole windows.
- */
-function updateAxes(op: Scatter, of: ScatterRows) {
+/** The axes of updates in the order in which a matrix of rows has them: batches, vectors, windows of parts of axes, whole windows. */
+function updateOrder(op: Scatter, of: ScatterRows, rank: number): readonly number[] {
   const numbers = op.attributes.scatter_dimension_numbers;
   const { index_vector_dim: vector, scatter_indices_batching_dims: batch } = numbers;
-  const [update] = op.operands.updates;
-  const own = range(0, update === undefined ? 0 : typeOfValue(update).shape.length);
-  const outer = own.filter((axis) => !numbers.update_window_dims.includes(axis));
+  const outer = range(0, rank).filter((axis) => !numbers.update_window_dims.includes(axis));
   const batched = batch.map((axis) => outer[axis < vector ? axis : axis - 1] ?? 0);
   const windowAxes = range(0, of.shape.length).filter(
     (axis) => !numbers.inserted_window_dims.includes(axis) && !of.batch.includes(axis),
@@ -234,9 +223,8 @@ function updateAxes(op: Scatter, of: ScatterRows) {
     windowAxes.flatMap((axis, i) =>
       axes.includes(axis) ? [numbers.update_window_dims[i] ?? 0] : [],
     );
-  const loose = [...outer.filter((axis) => !batched.includes(axis)), ...windowed(of.picked)];
-  const rows = own.filter((axis) => loose.includes(axis));
-  return { batched, loose, order: [...batched, ...rows, ...windowed(of.whole)] };
+  const vectors = outer.filter((axis) => !batched.includes(axis));
+  return [...batched, ...vectors, ...windowed(of.picked), ...windowed(of.whole)];
 }
 
 /** Updates as rows, in the order of their index vectors: [batches, updates, width]. */
@@ -246,7 +234,7 @@ function updateRows(
   of: ScatterRows,
   update: GraphValue,
 ): GraphValue {
-  const { order } = updateAxes(op, of);
+  const order = updateOrder(op, of, typeOfValue(update).shape.length);
   const shape = [of.batches, of.vectors * of.rowsEach, of.width];
   return reshape(builder, transpose(builder, update, order), shape);
 }
