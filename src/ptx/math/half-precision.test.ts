@@ -46,14 +46,10 @@ describe.each(["bf16", "f16"] as const)("%s", (format) => {
     );
     // GPUs may be off by as much as their manual says, either way.
     for (const nudge of [0, 1, -1]) {
-      const evaluate = compileSequence(
-        32,
-        (code, x) => halfFunction(code, format, fn, x as never),
-        {
-          operands: 1,
-          nudge,
-        },
-      );
+      const evaluate = compileSequence(32, (code, x) => halfFunction(code, format, fn, x), {
+        operands: 1,
+        nudge,
+      });
       let [worst, place] = [0, 0];
       for (const x of numbers) {
         const off = unitsOff(format, evaluate(x), functionReferences[fn](x));
@@ -87,11 +83,10 @@ describe.each([
 ] as const)("functions of f32 that are rounded to %s", (format, bound) => {
   test.each(singleFunctions)("%s", (fn) => {
     for (const nudge of [0, 1, -1]) {
-      const evaluate = compileSequence(
-        32,
-        (code, x) => singleFunction(code, format, fn, x as never),
-        { operands: 1, nudge },
-      );
+      const evaluate = compileSequence(32, (code, x) => singleFunction(code, format, fn, x), {
+        operands: 1,
+        nudge,
+      });
       for (const x of singles()) {
         const [got, exact] = [evaluate(x), Math.fround(functionReferences[fn](x))];
         // The tanh of GPUs is allowed all of it.
