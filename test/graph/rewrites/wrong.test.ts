@@ -5,7 +5,7 @@ import type { GraphModule } from "../../../src/graph/ops/node.ts";
 import type { GraphPass } from "../../../src/graph/passes/pass.ts";
 import { verifyGraph } from "../../../src/graph/verify/index.ts";
 import { checkPasses, checkRewrite } from "../../../src/graph/verify/rewrites.ts";
-import { program } from "./cases.ts";
+import { program } from "./texts.ts";
 
 function moduleOf(text: string): GraphModule {
   const [module] = parseGraph(text);
