@@ -105,6 +105,7 @@ export {
   profile,
   dim,
   dot,
+  scaledDot,
   elementRun,
   flip,
   extract,

@@ -165,3 +165,5 @@ export { vmap } from "./vmap.ts";
 export type { BatchAxes, BatchedInputs, VmapOptions } from "./vmap.ts";
 export { all, block, slice } from "./window.ts";
 export type { All, Slice, SliceOptions, WindowIndex } from "./window.ts";
+export { scaledDot } from "./scaled-dot.ts";
+export type { ScaledDotOptions, ScaledTile } from "./scaled-dot.ts";

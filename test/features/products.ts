@@ -1,5 +1,17 @@
 /** Products of narrow floats, and how they are summed. */
-import { commitShared, dot, f32, f8e4m3fn, kernel, smem, tensor } from "tilewright";
+import {
+  bf16,
+  commitShared,
+  dot,
+  f32,
+  f4e2m1fn,
+  f8e4m3fn,
+  f8e8m0fnu,
+  kernel,
+  scaledDot,
+  smem,
+  tensor,
+} from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import { anyBound } from "../support/fp8-sums.ts";
@@ -87,7 +99,88 @@ const exactly: FeatureCase = {
   expected: { out: [65540, ...new Float32Array(64 * 8 - 1)] },
 };
 
+/** Rows of whole numbers times powers of two, four of each operand's scales a row: every sum is exact. */
+const scaledRows = {
+  left: Array.from({ length: 16 * 128 }, (_, at) => ((at * 5) % 9) - 4),
+  right: Array.from(
+    { length: 8 * 128 },
+    (_, at) => [0, 0.5, -1, 1.5, 2, -3, 4, 6][(at * 3) % 8] ?? 0,
+  ),
+  leftScale: Array.from({ length: 16 * 4 }, (_, at) => 2 ** ((at % 5) - 2)),
+  rightScale: Array.from({ length: 8 * 8 }, (_, at) => 1 + (at % 4) / 4),
+};
+
+const scaledSums: FeatureCase = {
+  name: "mxfp8 by nvfp4",
+  kernel: () =>
+    kernel(
+      {
+        name: "scaled_products",
+        inputs: {
+          ...{ a: tensor(f8e4m3fn, [16, 128]), aScale: tensor(f8e8m0fnu, [16, 4]) },
+          ...{ b: tensor(f4e2m1fn, [8, 128]), bScale: tensor(f8e4m3fn, [8, 8]) },
+        },
+        outputs: { out: tensor(f32, [16, 8]) },
+      },
+      ({ a, aScale, b, bScale, out }) => {
+        out.store(scaledDot([a.load(), aScale.load()], [b.load().transpose(), bScale.load()]));
+      },
+    ),
+  inputs: {
+    a: fromNumbers(f8e4m3fn, [16, 128], scaledRows.left),
+    aScale: fromNumbers(f8e8m0fnu, [16, 4], scaledRows.leftScale),
+    b: fromNumbers(f4e2m1fn, [8, 128], scaledRows.right),
+    bScale: fromNumbers(f8e4m3fn, [8, 8], scaledRows.rightScale),
+  },
+  expected: {
+    out: Array.from({ length: 16 * 8 }, (_, at) => {
+      const [row, column] = [Math.floor(at / 8), at % 8];
+      let sum = 0;
+      for (let k = 0; k < 128; k += 1) {
+        const left =
+          (scaledRows.left[row * 128 + k] ?? NaN) *
+          (scaledRows.leftScale[row * 4 + (k >> 5)] ?? NaN);
+        const right =
+          (scaledRows.right[column * 128 + k] ?? NaN) *
+          (scaledRows.rightScale[column * 8 + (k >> 4)] ?? NaN);
+        sum += left * right;
+      }
+      return sum;
+    }),
+  },
+  targets: ["sm_80", "sm_89", "sm_90a", "sm_120a"],
+};
+
+/** A product that is refused for one of its operands. */
+function refusedScales(dtype: typeof f32 | typeof f8e8m0fnu, blocks: number) {
+  return () =>
+    kernel(
+      {
+        name: "scaled_products",
+        inputs: {
+          a: tensor(f8e4m3fn, [16, 64]),
+          s: tensor(dtype, [16, blocks]),
+          b: tensor(bf16, [64, 8]),
+        },
+        outputs: { out: tensor(f32, [16, 8]) },
+      },
+      ({ a, s, b, out }) => {
+        out.store(scaledDot([a.load(), s.load()], b.load()));
+      },
+    );
+}
+
 export const productFeatures: readonly Feature[] = [
+  {
+    name: "Products of tiles whose elements share scales in blocks",
+    written: ["scaledDot([a, aScale], [b, bScale])"],
+    page: "language.md#asynchronous-copies-and-products",
+    cases: () => [scaledSums],
+    refused: [
+      { code: "TW2003", by: refusedScales(f32, 2) },
+      { code: "TW2004", by: refusedScales(f8e8m0fnu, 3) },
+    ],
+  },
   {
     name: "Sums of FP8, promoted to f32 or the instruction's own",
     written: ["dot(a, b, { accumulator: sums })", 'accumulation: "fast"'],

@@ -286,6 +286,12 @@ const language: readonly BadCall[] = [
     square,
     parameter(() => ({ precision: "ieee" })),
   ),
+  traced(
+    "scaledDot",
+    parameter(given(({ square: each }) => each.cast(bf16))),
+    parameter(given(({ square: each }) => each.cast(bf16))),
+    options(),
+  ),
   traced("when", parameter(given(({ i }) => i.lt(2))), body),
   traced("returnIf", parameter(given(({ i }) => i.lt(2)))),
   traced(
