@@ -67,16 +67,21 @@ interface Parts {
   readonly scales: Tile | undefined;
 }
 
+function isTile(value: unknown): value is Tile {
+  return value instanceof Tile;
+}
+
 function partsOf(side: string, given: unknown, alongK: 0 | 1, location: Location): Parts {
-  const [elements, scales]: readonly unknown[] = Array.isArray(given) ? given : [given];
-  const isPair = !Array.isArray(given) || given.length === 2;
-  if (!isPair || !(elements instanceof Tile) || !(scales === undefined || scales instanceof Tile))
+  const pair: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const [elements, scales] = pair;
+  const isPair = !Array.isArray(given) || pair.length === 2;
+  if (!isPair || !isTile(elements) || !(scales === undefined || isTile(scales)))
     throw new TilewrightError({
       code: "TW2002",
       message: `the ${side} operand of scaledDot is no tile with its scales`,
       location,
       expected: "a tile, or [elements, scales]",
-      found: Array.isArray(given) ? `a list of ${given.length}` : typeof given,
+      found: Array.isArray(given) ? `a list of ${pair.length}` : typeof given,
     });
   requireFormat(`elements of the ${side} operand`, elements, elementNames, location);
   if (scales === undefined) return { elements, scales };
