@@ -292,12 +292,8 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   const a = operandOf("a", of, givenArray("a", of, spec.a, [m, k], location), location);
   const weights = isQuantized(spec.b) ? spec.b : undefined;
   const sparse = isSparse24(spec.b) ? spec.b : undefined;
-  const b =
-    sparse !== undefined
-      ? sparseOperand(sparse)
-      : weights === undefined
-        ? operandOf("b", of, givenArray("b", of, spec.b, [k, n], location), location)
-        : storedOperand(weights);
+  const stored = sparse !== undefined ? sparseOperand(sparse) : weights && storedOperand(weights);
+  const b = stored ?? operandOf("b", of, givenArray("b", of, spec.b, [k, n], location), location);
   if (!equalSizes(a.columns, b.rows))
     throw refused(
       "TW9902",
@@ -345,19 +341,7 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   for (const [name, input] of Object.entries(inputs))
     inputShape(name, input, { of, sizes }, location);
   const views = viewsOf({ a, b, out: result }, viewed?.axes);
-  const isComputed = [weights, sparse, prologues.a, prologues.b, spec.blockScales].some(
-    (each) => each !== undefined,
-  );
-  if (views !== undefined && (isComputed || of !== "matmul"))
-    throw refused(
-      "TW9902",
-      `an operand or the result of ${of} is part of a larger array`,
-      of === "matmul"
-        ? "whole arrays where operands are computed, or have scales"
-        : "whole arrays, by rows or by columns",
-      shapeText(a.spec.shape),
-      location,
-    );
+  requireViewable(of, views, [weights, sparse, prologues, spec.blockScales], location);
   const outputs = furtherOutputs(spec.outputs, { of, sizes }, location);
   requireEpilogue(spec, outputs, location);
   return {
@@ -376,6 +360,27 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
     epilogue: spec.epilogue as Epilogue | undefined,
     ...{ outputs, prologues, prologueInputs, weights, blockScales, sparse: sparse !== undefined },
   };
+}
+
+/** Refuses parts of larger arrays where operands are computed on their way, and of other products than `matmul`. */
+function requireViewable(
+  of: string,
+  views: unknown,
+  [weights, sparse, prologues, blockScales]: readonly unknown[],
+  location: Location,
+): void {
+  const computed = [weights, sparse, blockScales, ...Object.values(prologues ?? {})];
+  const isWhole = computed.every((each) => each === undefined);
+  if (views === undefined || (of === "matmul" && isWhole)) return;
+  throw refused(
+    "TW9902",
+    `an operand or the result of ${of} is part of a larger array`,
+    of === "matmul"
+      ? "whole arrays where operands are computed, or have scales"
+      : "whole arrays, by rows or by columns",
+    "strides",
+    location,
+  );
 }
 
 /** What functions of users know operands, sums and the result by. */

@@ -24,6 +24,31 @@ import {
 } from "./prologue/prologue.ts";
 import type { InputPlace, Prologue } from "./prologue/prologue.ts";
 
+/** An operand as it lies: rows and columns, or columns and rows. */
+function operandSpec(
+  { batched, views, ...problem }: MatmulProblem,
+  batch: Size,
+  name: "a" | "b",
+  [first, second]: readonly [Size, Size],
+): TensorSpec {
+  const { dtype } = problem[name];
+  const view = views?.[name];
+  if (view !== undefined) return viewSpec(dtype, name, view, first, second);
+  return tensor(dtype, [...(batched[name] ? [batch] : []), first, second]);
+}
+
+/** The matrix of an operand that belongs to one of the batch. */
+function operandMatrix(
+  { batched, views }: MatmulProblem,
+  name: "a" | "b",
+  operand: Ref,
+  batch: Scalar<"i32">,
+): Ref {
+  const view = views?.[name];
+  if (view !== undefined) return viewMatrix(operand, view, batch);
+  return batched[name] ? operand.at(batch) : operand;
+}
+
 export function plainKernel(
   problem: MatmulProblem,
   { rows, columns, depth, splitK }: PlainConfiguration,
@@ -32,18 +57,12 @@ export function plainKernel(
 ): KernelDefinition {
   const dimensions = alignedDimensions(sizes);
   const { batch, m, n, k } = dimensions;
-  const { major, batched } = problem;
+  const { major } = problem;
   const { a: ofRows, b: ofColumns } = problem.prologues;
   const prologues = [ofRows, ofColumns].filter((each) => each !== undefined);
   const [depthOfA, depthOfB] = [storedDepth(ofRows, k), storedDepth(ofColumns, k)];
   const { views } = problem;
   const outView = splitK === 1 ? views?.out : undefined;
-  const spec = (name: "a" | "b", [first, second]: readonly [Size, Size]): TensorSpec => {
-    const { dtype } = problem[name];
-    const view = views?.[name];
-    if (view !== undefined) return viewSpec(dtype, name, view, first, second);
-    return tensor(dtype, [...(batched[name] ? [batch] : []), first, second]);
-  };
   const layersOut = problem.sizes.batch === undefined && splitK === 1 ? [] : [dim("layers")];
   const output = splitK === 1 ? problem.out.dtype : problem.accumulator;
   return kernel(
@@ -51,8 +70,8 @@ export function plainKernel(
       name: "matmul_plain",
       grid: { layer: layersOut[0] ?? 1, i: cdiv(m, rows), j: cdiv(n, columns) },
       inputs: {
-        a: spec("a", major.a === "k" ? [m, depthOfA] : [depthOfA, m]),
-        b: spec("b", major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
+        a: operandSpec(problem, batch, "a", major.a === "k" ? [m, depthOfA] : [depthOfA, m]),
+        b: operandSpec(problem, batch, "b", major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
         ...(splitK === 1 ? inputSpecs(problem, dimensions, location) : {}),
         ...blockScaleInputs(problem, dimensions),
         ...prologues.reduce((all, each) => ({ ...all, ...prologueSpecs(each, dimensions) }), {}),
@@ -69,12 +88,8 @@ export function plainKernel(
       const { layer, i, j, a, b, out } = argument;
       const zero = constant(dtypes.i32, 0);
       const inBatch = splitK === 1 ? layer : layer.div(splitK);
-      const matrix = (name: "a" | "b", operand: Ref): Ref => {
-        const view = views?.[name];
-        if (view !== undefined) return viewMatrix(operand, view, inBatch);
-        return batched[name] ? operand.at(inBatch) : operand;
-      };
-      const [ofA, ofB] = [matrix("a", a), matrix("b", b)];
+      const ofA = operandMatrix(problem, "a", a, inBatch);
+      const ofB = operandMatrix(problem, "b", b, inBatch);
       const [top, left] = [i.mul(rows), j.mul(columns)];
       const [down, across] = [slice(top, rows), slice(left, columns)];
       const allSteps = zero.add(cdiv(k, depth));

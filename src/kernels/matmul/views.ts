@@ -131,38 +131,56 @@ export function outputArgument(views: Views | undefined): PlannedArgument {
   return views?.out === undefined ? { argument: "out" } : { argument: "out", flat: true };
 }
 
+/** A matrix, or a batch of them, that is part of a larger array. */
+export interface ViewedMatrix {
+  readonly batch: number | undefined;
+  readonly rows: number;
+  readonly columns: number;
+  readonly byRows: boolean;
+  readonly view: MatrixView;
+}
+
 /** A matrix, or a batch of them, that lies otherwise than by rows or columns, with neighbours along either. */
-export function viewedMatrix({ shape, strides = rowMajorStrides(shape) }: TensorSpec):
-  | {
-      readonly batch: number | undefined;
-      readonly rows: number;
-      readonly columns: number;
-      readonly byRows: boolean;
-      readonly view: MatrixView;
-    }
-  | undefined {
+export function viewedMatrix({
+  shape,
+  strides = rowMajorStrides(shape),
+}: TensorSpec): ViewedMatrix | undefined {
   const sizes = shape.filter((size) => typeof size === "number");
   const lies = strides.filter((size) => typeof size === "number");
   const rank = shape.length;
   if (sizes.length !== rank || lies.length !== rank || rank < 2 || rank > 4) return undefined;
-  const [rows = 1, columns = 1] = sizes.slice(-2);
-  const [down = 1, along = 1] = lies.slice(-2);
+  const matrix = neighbours(sizes.slice(-2), lies.slice(-2));
+  if (matrix === undefined) return undefined;
+  const { rows, columns, byRows, pitch, width } = matrix;
+  const [outer = 1, inner = 1] = sizes.slice(0, -2);
+  const [far, near] = lies.slice(0, -2);
+  if (pitch === width && (rank === 2 || (rank === 3 && far === rows * columns))) return undefined;
+  return {
+    ...{ rows, columns, byRows },
+    batch: rank === 2 ? undefined : outer * inner,
+    view: {
+      outer: outer > 1 ? far : undefined,
+      inner: inner > 1 ? near : undefined,
+      pitch,
+      batch: { outer, inner },
+    },
+  };
+}
+
+/** How the rows and columns of a matrix lie whose neighbours lie together along either. */
+function neighbours(
+  [rows = 1, columns = 1]: readonly number[],
+  [down = 1, along = 1]: readonly number[],
+):
+  | (Pick<ViewedMatrix, "rows" | "columns" | "byRows"> & {
+      readonly pitch: number;
+      readonly width: number;
+    })
+  | undefined {
   if (along !== 1 && down !== 1 && rows !== 1 && columns !== 1) return undefined;
   const byRows = along === 1 || (down !== 1 && columns === 1);
   const [pitch, width] = byRows ? [down, columns] : [along, rows];
-  if (pitch < width) return undefined;
-  const [outer = 1, inner = 1] = sizes.slice(0, -2);
-  const [far, near] = lies.slice(0, -2);
-  const isWhole = pitch === width && (rank === 2 || (rank === 3 && far === rows * columns));
-  if (isWhole) return undefined;
-  const of = {
-    outer: outer > 1 ? far : undefined,
-    inner: inner > 1 ? near : undefined,
-    pitch,
-    batch: { outer, inner },
-  };
-  const batch = rank === 2 ? undefined : outer * inner;
-  return { batch, rows, columns, byRows, view: of };
+  return pitch < width ? undefined : { rows, columns, byRows, pitch, width };
 }
 
 export function rowMajorStrides(shape: readonly Size[]): readonly Size[] {

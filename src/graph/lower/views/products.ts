@@ -114,7 +114,10 @@ class Places {
     for (const { operands } of products)
       for (const value of [operands.lhs, operands.rhs])
         for (const { base } of this.#views(value))
-          this.#read.set(base, (this.#read.get(base) ?? new Map()).set(value, countOf(value)));
+          this.#read.set(
+            base,
+            (this.#read.get(base) ?? new Map<GraphValue, number>()).set(value, countOf(value)),
+          );
   }
 
   /** What was moved into a value has no memory of its own any more. */
@@ -230,6 +233,14 @@ function withLongest(modes: readonly JointMode[]): readonly [JointMode, readonly
   return [modes[at] ?? { extent: 1, strides: [] }, modes.filter((_, i) => i !== at)];
 }
 
+/** Modes of one operand and the result as layers of the batch, all of which share the other operand. */
+function sharing(modes: readonly JointMode[], other: 0 | 1): readonly JointMode[] {
+  return modes.map(({ extent, strides: [own = 0, made = 0] }) => ({
+    extent,
+    strides: other === 0 ? [0, own, made] : [own, 0, made],
+  }));
+}
+
 function callOf(
   op: Product,
   formats: ProductFormats,
@@ -259,17 +270,7 @@ function callOf(
   // Rows or columns in two runs are those of two matrices, which share the other operand: the longer run stays one of each.
   const [row, otherRows] = withLongest(rows);
   const [column, otherColumns] = withLongest(columns);
-  const layers = [
-    ...batch,
-    ...otherRows.map(({ extent, strides: [own = 0, made = 0] }) => ({
-      extent,
-      strides: [own, 0, made],
-    })),
-    ...otherColumns.map(({ extent, strides: [own = 0, made = 0] }) => ({
-      extent,
-      strides: [0, own, made],
-    })),
-  ];
+  const layers = [...batch, ...sharing(otherRows, 1), ...sharing(otherColumns, 0)];
   if (layers.length > 2) return undefined;
   const [m, n, k] = [row.extent, column.extent, depth.extent];
   if (layers.reduce((all, { extent }) => all * extent, m * n * k) < leastProducts) return undefined;

@@ -8,7 +8,7 @@
  *   reshape to [h·b, d]                  axis 0: h by d, b by 3·h·d  axis 1: d by 1
  *   broadcast                            a new axis by 0
  */
-import type { AnyGraphOp, GraphValue } from "../../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphValue } from "../../ops/node.ts";
 import { sizeOf } from "../../ops/types.ts";
 import { stridesOf } from "../points/points.ts";
 import { tensorTypeOf } from "../storage.ts";
@@ -106,55 +106,63 @@ function sliced(
   return undefined;
 }
 
+/** A broadcast of a view: axes that it adds or stretches lie by 0. */
+function stretched(
+  op: GraphOp<"stablehlo.broadcast_in_dim">,
+  axes: readonly Axis[],
+  shape: readonly number[],
+): readonly Axis[] {
+  const { broadcast_dimensions: dimensions } = op.attributes;
+  return shape.map((extent, axis) => {
+    const own = axes[dimensions.indexOf(axis)];
+    const isSame = own?.reduce((count, each) => count * each.extent, 1) === extent;
+    return own !== undefined && isSame ? own : [{ extent, stride: 0 }];
+  });
+}
+
+/** A slice of a view. */
+function cut(
+  op: GraphOp<"stablehlo.slice">,
+  { base, offset, axes }: Strided,
+  shape: readonly number[],
+): Strided | undefined {
+  const { start_indices: starts, strides } = op.attributes;
+  let from = offset;
+  const found: Axis[] = [];
+  for (const [axis, modes] of axes.entries()) {
+    const part = sliced(modes, starts[axis] ?? 0, shape[axis] ?? 1, strides[axis] ?? 1);
+    if (part === undefined) return undefined;
+    from += part.offset;
+    found.push(part.axis);
+  }
+  return { base, offset: from, axes: found };
+}
+
 /** The result of an op that only moves elements, of a view of its operand; undefined of others. */
-function through(op: AnyGraphOp, { base, offset, axes }: Strided): Strided | undefined {
+function through(op: AnyGraphOp, view: Strided): Strided | undefined {
   const [result] = op.results;
   if (result === undefined) return undefined;
+  const { axes } = view;
   const shape = shapeOf(result);
-  switch (op.kind) {
-    case "stablehlo.transpose":
-      return { base, offset, axes: op.attributes.permutation.map((axis) => axes[axis] ?? []) };
-    case "stablehlo.reshape": {
-      const groups = grouped(axes.flat(), shape);
-      return groups && { base, offset, axes: groups };
-    }
-    case "stablehlo.broadcast_in_dim": {
-      const { broadcast_dimensions: dimensions } = op.attributes;
-      const found = shape.map((extent, axis) => {
-        const own = axes[dimensions.indexOf(axis)];
-        const isSame = own?.reduce((count, each) => count * each.extent, 1) === extent;
-        return own !== undefined && isSame ? own : [{ extent, stride: 0 }];
-      });
-      return { base, offset, axes: found };
-    }
-    case "stablehlo.slice": {
-      const { start_indices: starts, strides } = op.attributes;
-      let from = offset;
-      const found: Axis[] = [];
-      for (const [axis, modes] of axes.entries()) {
-        const part = sliced(modes, starts[axis] ?? 0, shape[axis] ?? 1, strides[axis] ?? 1);
-        if (part === undefined) return undefined;
-        from += part.offset;
-        found.push(part.axis);
-      }
-      return { base, offset: from, axes: found };
-    }
-    default:
-      return undefined;
+  if (op.kind === "stablehlo.transpose")
+    return { ...view, axes: op.attributes.permutation.map((axis) => axes[axis] ?? []) };
+  if (op.kind === "stablehlo.reshape") {
+    const groups = grouped(axes.flat(), shape);
+    return groups && { ...view, axes: groups };
   }
+  if (op.kind === "stablehlo.broadcast_in_dim")
+    return { ...view, axes: stretched(op, axes, shape) };
+  return op.kind === "stablehlo.slice" ? cut(op, view, shape) : undefined;
 }
 
 /** The operand that an op which only moves elements moves them from. */
 export function movedOperand(op: AnyGraphOp): GraphValue | undefined {
-  switch (op.kind) {
-    case "stablehlo.transpose":
-    case "stablehlo.reshape":
-    case "stablehlo.broadcast_in_dim":
-    case "stablehlo.slice":
-      return op.operands.operand;
-    default:
-      return undefined;
-  }
+  const isMoving =
+    op.kind === "stablehlo.transpose" ||
+    op.kind === "stablehlo.reshape" ||
+    op.kind === "stablehlo.broadcast_in_dim" ||
+    op.kind === "stablehlo.slice";
+  return isMoving ? op.operands.operand : undefined;
 }
 
 /** A value as a part of each of those that it was moved from, itself the first. */
