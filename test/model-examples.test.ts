@@ -3,6 +3,8 @@ import { describe, expect, test } from "vitest";
 import { useDevice } from "tilewright/arrays";
 import * as characters from "../examples/characters.ts";
 import * as gpt2 from "../examples/gpt2.ts";
+import { mxfp4, mxfp8e4m3 } from "tilewright";
+import * as quantized from "../examples/quantized-weights.ts";
 
 describe("characters", () => {
   const text = "to be or not to be, that is the question. ".repeat(40);
@@ -46,4 +48,25 @@ test("gpt2 in its tiny form learns", async () => {
   // At first every token is about as likely as any other.
   expect(losses[0]).toBeCloseTo(Math.log(configuration.vocabulary), 0);
   expect(losses[2]).toBeLessThan(losses[0] ?? 0);
+});
+
+test("weights in formats with scales: eight bits lose nothing to speak of, four bits little", async () => {
+  await useDevice();
+  const configuration = {
+    ...quantized.configurations.small,
+    width: 64,
+    examples: 256,
+    steps: 8,
+    calls: 1,
+  };
+  const trained = await quantized.train(configuration);
+  const rows = await quantized.compare(trained, configuration, [mxfp8e4m3, mxfp4]);
+  const [bf16, ...others] = rows;
+  expect(bf16?.accuracy).toBeGreaterThan(0.7);
+  const lost = others.map(
+    ({ format, loss }) => [format, Math.abs(loss - (bf16?.loss ?? NaN))] as const,
+  );
+  for (const [format, apart] of lost)
+    expect(apart, format).toBeLessThan(format.endsWith("fp4") ? 0.2 : 0.05);
+  expect(quantized.table(rows).split("\n")).toHaveLength(rows.length + 1);
 });

@@ -136,9 +136,7 @@ test("is printed with its blocks, and its numbers", async () => {
   );
   const global = scaledHostArray(
     nvfp4,
-    await (
-      await quantised("nvfp4", [1, 16])
-    ).elements,
+    (await quantised("nvfp4", [1, 16])).elements,
     fromNumbers(f8e4m3fn, [1, 1], [1]),
     { globalScale: 0.5 },
   );
@@ -175,10 +173,10 @@ describe("what does not belong together is refused", () => {
   });
 
   test("names and schemas", () => {
-    const array_ = scaledHostArray(mxfp4, elements, scales);
+    const whole = scaledHostArray(mxfp4, elements, scales);
     expect(codeOf(() => scaledArrayFrom({ "x.weight": elements }, "x"))).toBe("TW0112");
-    expect(codeOf(() => scaledArrayEntries("x", array_, { schema: "deepseek" }))).toBe("TW0109");
-    expect(codeOf(() => scaledArrayEntries("x", array_, { schema: "torch" as ScaledSchema }))).toBe(
+    expect(codeOf(() => scaledArrayEntries("x", whole, { schema: "deepseek" }))).toBe("TW0109");
+    expect(codeOf(() => scaledArrayEntries("x", whole, { schema: "torch" as ScaledSchema }))).toBe(
       "TW0109",
     );
     const odd = scaledHostArray(

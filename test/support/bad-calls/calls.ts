@@ -78,10 +78,6 @@ const formats: readonly BadCall[] = [
   ),
   ...scaledCalls,
   host(
-    "toBigInts",
-    parameter(() => library.fromNumbers(i32, [2], [1, 2])),
-  ),
-  host(
     "packElements",
     dtype,
     parameter(() => new Float32Array(8)),

@@ -1,5 +1,5 @@
-/** Calls on arrays of the host in formats with scales. */
-import { fromNumbers, mxfp4, scaledHostArray } from "tilewright";
+/** Calls on arrays of the host: in formats with scales, and of integers. */
+import { fromNumbers, i32, mxfp4, scaledHostArray } from "tilewright";
 import { host } from "./bad-call.ts";
 import type { BadCall } from "./bad-call.ts";
 import { options, parameter } from "./junk.ts";
@@ -11,6 +11,10 @@ const scaled = scaledHostArray(
 );
 
 export const scaledCalls: readonly BadCall[] = [
+  host(
+    "toBigInts",
+    parameter(() => fromNumbers(i32, [2], [1, 2])),
+  ),
   ...["scaledNumbers", "formatScaledArray"].map((name) =>
     host(
       name,
