@@ -111,6 +111,11 @@ const text = `module {
 const module = (): unknown => graph.parseGraph(text)[0];
 const tensor = (): unknown => graph.tensorOfArray({ ...numbers, shape: [8] });
 
+/** A plan of the small program. */
+function plan(): graph.Plan {
+  return graph.compilePlan(module() as graph.GraphModule, "main");
+}
+
 /** A method of a program that is loaded for the call, or its loading. */
 function ofProgram(name: "load" | "run" | "bind", ...parameters: readonly Parameter[]): BadCall {
   return {
@@ -189,5 +194,17 @@ export const graphCalls: readonly BadCall[] = [
     graph,
     "planText",
     parameter(() => graph.compilePlan(module() as graph.GraphModule, "main")),
+  ),
+  from(graph, "planCosts", parameter(plan)),
+  from(
+    graph,
+    "planNotes",
+    parameter(() => graph.planCosts(plan()), "list"),
+  ),
+  from(
+    graph,
+    "explainPlan",
+    parameter(plan),
+    parameter(() => graph.planCosts(plan()), "list"),
   ),
 ];
