@@ -7,10 +7,11 @@
  *   JAX             ▮▮▮▮       ▮▮▮▮
  *
  * With `--tf32` products of f32 are rounded as JAX rounds them; with `--profile` the ten dearest kinds of launches are listed.
- * Without names all programs run (models.py, sciences.py, data.py).
+ * Without names all programs run (models.py, sciences.py, data.py, large_models.py).
+ * Of those whose arrays are too many for an archive, times alone are compared.
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -22,7 +23,8 @@ import { bench } from "tilewright/bench";
 import { readNpz } from "tilewright/files";
 import { compilePlan, parseGraph, planText, Program, tensorOfArray } from "tilewright/graph";
 import type { Plan } from "tilewright/graph";
-import { countOf, dtypeOf, givenArray } from "./arrays.ts";
+import { countOf, dtypeOf, givenArray, randomArray } from "./arrays.ts";
+import type { TensorType } from "./arrays.ts";
 import { numberTable } from "../../report.ts";
 import { Peer } from "../peers/peer.ts";
 
@@ -96,7 +98,8 @@ interface Row {
   readonly ratio: number;
   readonly low: number;
   readonly high: number;
-  readonly difference: number;
+  /** Undefined where times alone are compared. */
+  readonly difference: number | undefined;
   readonly launches: number;
 }
 
@@ -106,24 +109,28 @@ async function compareProgram(device: Device, peer: Peer, name: string): Promise
   if (jax === undefined) throw new Error("JAX has no such program");
   const [module] = parseGraph(readFileSync(join(folder, `${name}.mlir`), "utf8"));
   if (module === undefined) throw new Error(`${name}.mlir has no program`);
-  const plan = compilePlan(module, "main", [], { matmulPrecision });
+  const plan = compilePlan(module, "main", undefined, { matmulPrecision });
   const program = await Program.load(device, plan);
-  const file = await readNpz(readFileSync(join(folder, `${name}.npz`)));
-  const arrays = plan.parameters.map((type, i) => givenArray(file, `in${i}`, type));
+  const archive = join(folder, `${name}.npz`);
+  const file = existsSync(archive) ? await readNpz(readFileSync(archive)) : undefined;
+  const arrayAt = (type: TensorType, i: number): HostArray =>
+    file === undefined ? randomArray(type, i) : givenArray(file, `in${i}`, type);
   const inputs: DeviceArray[] = [];
-  for (const [i, array] of arrays.entries()) {
-    const type = plan.parameters[i];
-    if (type !== undefined) inputs.push(await device.upload({ ...array, shape: [countOf(type)] }));
-  }
-  const outputs = plan.results.map((type) => device.allocate(dtypeOf(type), [countOf(type)]));
+  for (const [i, type] of plan.parameters.entries())
+    inputs.push(await device.upload({ ...arrayAt(type, i), shape: [countOf(type)] }));
+  const outputs = plan.results.map((type, i) => {
+    const given = inputs[plan.aliases.get(i) ?? -1];
+    return given ?? device.allocate(dtypeOf(type), [countOf(type)]);
+  });
   const bound = program.bind(inputs, outputs);
   await bound.run();
-  let difference = 0;
-  for (const [i, type] of plan.results.entries()) {
+  let difference: number | undefined = undefined;
+  for (const [i, type] of file === undefined ? [] : plan.results.entries()) {
     const output = outputs[i];
-    if (output === undefined) continue;
+    if (output === undefined || file === undefined) continue;
     const ours = await device.download(output);
-    difference = Math.max(difference, differenceOf(ours, givenArray(file, `out${i}`, type)));
+    const own = differenceOf(ours, givenArray(file, `out${i}`, type));
+    difference = Math.max(difference ?? 0, own);
   }
   const timed = await bench(
     device,
@@ -132,10 +139,10 @@ async function compareProgram(device: Device, peer: Peer, name: string): Promise
   );
   const { milliseconds: ours, ratio, interval } = timed.of("tilewright");
   const launches = Number(/^launches (\d+)/m.exec(planText(plan))?.[1]);
-  if (options.profile) await profile(device, plan, arrays);
+  if (options.profile) await profile(device, plan, plan.parameters.map(arrayAt));
   bound.dispose();
   program.dispose();
-  for (const array of [...inputs, ...outputs]) array.dispose();
+  for (const array of new Set([...inputs, ...outputs])) array.dispose();
   await peer.forget();
   return {
     ...{ name, ours, theirs: timed.of("jax").milliseconds, ratio: 1 / ratio },
@@ -147,7 +154,7 @@ function cellsOf({ name, ours, theirs, ratio, low, high, difference, launches }:
   return [
     ...[name, theirs.toFixed(3), ours.toFixed(3)],
     `${ratio.toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`,
-    ...[difference.toExponential(1), `${launches}`],
+    ...[difference?.toExponential(1) ?? "", `${launches}`],
   ];
 }
 
