@@ -45,29 +45,35 @@ function tapOf(
   return reshape(builder, one, [shape[numbers.kernel_output_feature_dimension] ?? 1]);
 }
 
+/** Whether each channel is a group of its own, with one kernel of few taps. */
+function isDepthwise({ attributes, operands }: Convolution): boolean {
+  const numbers = attributes.dimension_numbers;
+  const [type, kernel] = [typeOfValue(operands.lhs), typeOfValue(operands.rhs)];
+  const channels = type.shape[numbers.input_feature_dimension] ?? 1;
+  const taps = sizeOf(numbers.kernel_spatial_dimensions.map((axis) => kernel.shape[axis] ?? 1));
+  return (
+    channels > 1 &&
+    attributes.feature_group_count === channels &&
+    kernel.shape[numbers.kernel_output_feature_dimension] === channels &&
+    attributes.batch_group_count === 1 &&
+    type.element === kernel.element &&
+    taps > 0 &&
+    taps <= mostTaps
+  );
+}
+
 /** The convolution as a sum over its taps; undefined where it is none of channels alone. */
 export function depthwiseSum(op: Convolution, builder: GraphBuilder): GraphValue | undefined {
   const { attributes, operands } = op;
   const [result] = op.results;
   const numbers = attributes.dimension_numbers;
-  if (result === undefined) return undefined;
+  const hasHoles = (attributes.lhs_dilation ?? []).some((step) => step !== 1);
+  const isReversed = (attributes.window_reversal ?? []).includes(true);
+  if (result === undefined || hasHoles || isReversed || !isDepthwise(op)) return undefined;
   const [type, kernel, out] = [operands.lhs, operands.rhs, result].map(typeOfValue);
   if (type === undefined || kernel === undefined || out === undefined) return undefined;
-  const channels = type.shape[numbers.input_feature_dimension] ?? 1;
+  if (sizeOf(out.shape) === 0) return undefined;
   const taps = numbers.kernel_spatial_dimensions.map((axis) => kernel.shape[axis] ?? 1);
-  const isDepthwise =
-    channels > 1 &&
-    attributes.feature_group_count === channels &&
-    kernel.shape[numbers.kernel_output_feature_dimension] === channels &&
-    attributes.batch_group_count === 1;
-  const isPlain =
-    type.element === kernel.element &&
-    elements[type.element].kind !== "complex" &&
-    (attributes.lhs_dilation ?? []).every((step) => step === 1) &&
-    !(attributes.window_reversal ?? []).includes(true);
-  const count = sizeOf(taps);
-  if (!isDepthwise || !isPlain || count === 0 || count > mostTaps || sizeOf(out.shape) === 0)
-    return undefined;
   const { kind, bits } = elements[type.element];
   const wide = kind === "float" && bits < 32 ? "f32" : type.element;
   const whole = convert(builder, paddedOperand(op, builder), wide);

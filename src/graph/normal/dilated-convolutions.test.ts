@@ -46,14 +46,17 @@ function drawnCase(random: Random): Case {
     out: [2, ...places, outputs],
     groups,
     window:
-      `stride = [${stride}], pad = [${low.map((each, i) => `[${each}, ${high[i]}]`)}], ` +
-      `lhs_dilate = [${holes}], rhs_dilate = [${dilation}], reverse = [${reverse}]`,
+      `stride = [${stride.join()}], pad = [${low.map((each, i) => `[${each}, ${high[i] ?? 0}]`).join()}], ` +
+      `lhs_dilate = [${holes.join()}], rhs_dilate = [${dilation.join()}], reverse = [${reverse.join()}]`,
   };
 }
 
 function textOf({ lhs, rhs, out, window, groups }: Case): string {
   const [left, right, result] = [lhs, rhs, out].map((shape) => `tensor<${shape.join("x")}xf32>`);
-  const spatial = lhs.slice(2).map((_, i) => i);
+  const spatial = lhs
+    .slice(2)
+    .map((_, i) => i)
+    .join();
   const numbers = `[b, ${spatial}, f]x[${spatial}, i, o]->[b, ${spatial}, f]`;
   return `func.func @main(%x: ${left}, %w: ${right}) -> ${result} {
     %0 = stablehlo.convolution(%x, %w) dim_numbers = ${numbers}, window = {${window}} {batch_group_count = 1 : i64, feature_group_count = ${groups} : i64} : (${left}, ${right}) -> ${result}
