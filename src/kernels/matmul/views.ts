@@ -77,8 +77,8 @@ export function viewMatrix(ref: Ref, view: MatrixView, batch: Scalar<"i32">): Re
   const { inner } = view.batch;
   if (view.inner === undefined) return ref.at(batch.div(inner));
   if (view.outer === undefined) return ref.at(batch.rem(inner));
-  const outer = batch.div(inner);
-  return ref.at(outer, batch.sub(outer.mul(inner)));
+  // A remainder is known not to be negative, as TMA has to know.
+  return ref.at(batch.div(inner), batch.rem(inner));
 }
 
 /** The matrix of a view by its number among those that the view has. */
