@@ -183,6 +183,8 @@ export type {
   CopyOptions,
   DotDType,
   DotOptions,
+  ScaledDotOptions,
+  ScaledTile,
   GridSpec,
   IdentityOf,
   Index,

@@ -33,6 +33,7 @@ const tileShape = parameter(() => [8], "numbers");
 const anyShape = parameter(() => [8], "list", "numbers");
 const memoryShape = parameter(() => [8], "list", "numbers");
 const square = parameter(given(({ square: each }) => each));
+const half = parameter(given(({ square: each }) => each.cast(bf16)));
 const operand = parameter(
   given(({ tile: each }) => each),
   ...numberTakes,
@@ -282,12 +283,7 @@ const language: readonly BadCall[] = [
     square,
     parameter(() => ({ precision: "ieee" })),
   ),
-  traced(
-    "scaledDot",
-    parameter(given(({ square: each }) => each.cast(bf16))),
-    parameter(given(({ square: each }) => each.cast(bf16))),
-    options(),
-  ),
+  traced("scaledDot", half, half, options()),
   traced("when", parameter(given(({ i }) => i.lt(2))), body),
   traced("returnIf", parameter(given(({ i }) => i.lt(2)))),
   traced(
