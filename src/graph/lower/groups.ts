@@ -174,10 +174,8 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
     for (const value of sources ?? usesOf(op)) {
       const usage = usageOf(value);
       if (usage === undefined) continue;
-      for (const [kernel, points] of asked)
-        usage.ask(kernel, isAtOwnPoints(op) ? points : Array.from(points, () => ({})));
-      const isCopied =
-        isRoot && (isLibraryMap(op) || (sharedOperand(op) !== undefined && !isResult(op)));
+      askFor(usage, op, asked);
+      const isCopied = isRoot && isCopying(op, isResult(op));
       usage.isKept ||=
         isCopied || sources !== undefined || needsMemory(op, value, isWritten(value));
       usage.isReread ||= (isRereading(op) && !isInline(op, value)) || (!isRoot && own.isReread);
@@ -185,6 +183,21 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
   }
   keepDeep(region, definitions, kept);
   return kept;
+}
+
+/** Asks for a value that an op uses, at the points at which kernels ask for the op. */
+function askFor(
+  usage: Usage,
+  op: AnyGraphOp,
+  asked: ReadonlyMap<AnyGraphOp, ReadonlySet<object>>,
+): void {
+  for (const [kernel, points] of asked)
+    usage.ask(kernel, isAtOwnPoints(op) ? points : Array.from(points, () => ({})));
+}
+
+/** Whether an op with memory is copied from that of its operand, or shares it. */
+function isCopying(op: AnyGraphOp, isResult: boolean): boolean {
+  return isLibraryMap(op) || (sharedOperand(op) !== undefined && !isResult);
 }
 
 /** Whether an operation of the library moves what an op is of, from memory. */

@@ -36,7 +36,7 @@ import {
   viewsOf,
 } from "./problem.ts";
 import { equalSizes, nameTaken, refused } from "./argument-errors.ts";
-import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
+import type { Accumulation, MatmulPrecision, MatmulProblem, Operand } from "./problem.ts";
 import { prologuesOf, storedOperand, weightPrologue } from "./prologue/given-prologues.ts";
 import { isQuantized } from "./weights/quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "./weights/quantized.ts";
@@ -294,14 +294,7 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   const sparse = isSparse24(spec.b) ? spec.b : undefined;
   const stored = sparse !== undefined ? sparseOperand(sparse) : weights && storedOperand(weights);
   const b = stored ?? operandOf("b", of, givenArray("b", of, spec.b, [k, n], location), location);
-  if (!equalSizes(a.columns, b.rows))
-    throw refused(
-      "TW9902",
-      `the operands of ${of} do not share k`,
-      "a of [m, k] and b of [k, n]",
-      `a of ${shapeText([a.rows, a.columns])} and b of ${shapeText([b.rows, b.columns])}`,
-      location,
-    );
+  requireSharedK(of, a, b, location);
   const viewed = viewedBatch(of, a, b, location);
   const { batch, batched } = viewed ?? sharedBatch(of, a, b, location);
   const given = spec.inputs ?? {};
@@ -338,10 +331,14 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   const inputs = Object.fromEntries(
     Object.entries(given).filter(([name]) => !Object.hasOwn(prologueInputs, name)),
   );
-  for (const [name, input] of Object.entries(inputs))
-    inputShape(name, input, { of, sizes }, location);
+  requireShapes(inputs, { of, sizes }, location);
   const views = viewsOf({ a, b, out: result }, viewed?.axes);
-  requireViewable(of, views, [weights, sparse, prologues, spec.blockScales], location);
+  requireViewable(
+    of,
+    views,
+    [weights, sparse, spec.blockScales, prologues.a, prologues.b],
+    location,
+  );
   const outputs = furtherOutputs(spec.outputs, { of, sizes }, location);
   requireEpilogue(spec, outputs, location);
   return {
@@ -362,14 +359,32 @@ export function problemOf(of: string, spec: GivenSpec, location: Location): Matm
   };
 }
 
+function requireSharedK(of: string, a: Operand, b: Operand, location: Location): void {
+  if (equalSizes(a.columns, b.rows)) return;
+  throw refused(
+    "TW9902",
+    `the operands of ${of} do not share k`,
+    "a of [m, k] and b of [k, n]",
+    `a of ${shapeText([a.rows, a.columns])} and b of ${shapeText([b.rows, b.columns])}`,
+    location,
+  );
+}
+
+function requireShapes(
+  inputs: EpilogueInputs,
+  problem: Pick<MatmulProblem, "of" | "sizes">,
+  location: Location,
+): void {
+  for (const [name, input] of Object.entries(inputs)) inputShape(name, input, problem, location);
+}
+
 /** Refuses parts of larger arrays where operands are computed on their way, and of other products than `matmul`. */
 function requireViewable(
   of: string,
   views: unknown,
-  [weights, sparse, prologues, blockScales]: readonly unknown[],
+  computed: readonly unknown[],
   location: Location,
 ): void {
-  const computed = [weights, sparse, blockScales, ...Object.values(prologues ?? {})];
   const isWhole = computed.every((each) => each === undefined);
   if (views === undefined || (of === "matmul" && isWhole)) return;
   throw refused(

@@ -26,6 +26,7 @@ import { ceilDivSize, shapeText } from "../../ir/size.ts";
 import { cdiv, dim, kernel, slice, tensor } from "../../lang/index.ts";
 import type { Empty, KernelDefinition, Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
 import {
@@ -104,6 +105,75 @@ interface Problem {
   readonly kernels: Map<string, KernelDefinition>;
 }
 
+function requiredFormat(of: string, format: unknown, location: Location): ScaledFormat {
+  const record = Object.values<ScaledFormat>(scaledFormats).find((each) => each === format);
+  if (record === undefined)
+    throw refused(
+      "TW9901",
+      `${of} has no such format`,
+      Object.keys(scaledFormats).join(", "),
+      optionText(format),
+      location,
+    );
+  return record;
+}
+
+function requiredRounding(
+  of: string,
+  given: ScaleRounding | undefined,
+  location: Location,
+): ScaleRounding {
+  const rounding = given ?? "roundUp";
+  if (!scaleRoundings.includes(rounding))
+    throw refused(
+      "TW9904",
+      `${of} knows no such scaleRounding`,
+      scaleRoundings.join(", "),
+      optionText(rounding),
+      location,
+    );
+  return rounding;
+}
+
+/** Refuses inputs of other shapes than x or its rows, with strides, or with a name that is taken. */
+function requireInputs(
+  of: string,
+  x: TensorSpec,
+  inputs: { readonly [name: string]: TensorSpec },
+  location: Location,
+): void {
+  for (const [name, { shape, strides }] of Object.entries(inputs)) {
+    const wanted = shape.length === 1 ? x.shape.slice(-1) : x.shape;
+    if (shapeText(shape) !== shapeText(wanted) || strides !== undefined || reserved.includes(name))
+      throw refused(
+        "TW9902",
+        `${name} is no input of ${of}`,
+        `an array by rows of ${shapeText(x.shape)} or ${shapeText(x.shape.slice(-1))}, with a name of its own`,
+        shapeText(shape),
+        location,
+      );
+  }
+}
+
+/** The format of the elements' memory. */
+function requiredStorage(
+  of: string,
+  out: DType | undefined,
+  record: ScaledFormat,
+  location: Location,
+): DType {
+  const stored: DType = out ?? record.element;
+  if (stored !== record.element && stored !== dtypes.u8)
+    throw refused(
+      "TW9901",
+      `${of} stores no codes like that`,
+      `u8, or ${record.element.name}`,
+      stored.name,
+      location,
+    );
+  return stored;
+}
+
 /** x in a format with scales: its elements, and the scales of its blocks in the plain layout. */
 export function quantizeBlocks<
   X extends FloatName,
@@ -128,26 +198,10 @@ export function quantizeBlocks<
   );
   const x = givenArray("x", of, spec.x, [dim("m"), dim("n")], location);
   requireFloat("x", of, x, location);
-  const record = Object.values<ScaledFormat>(scaledFormats).find((each) => each === spec.format);
-  if (record === undefined)
-    throw refused(
-      "TW9901",
-      `${of} has no such format`,
-      Object.keys(scaledFormats).join(", "),
-      optionText(spec.format),
-      location,
-    );
+  const record = requiredFormat(of, spec.format, location);
   const rank = x.shape.length;
   const axis = givenAxis(of, spec.axis ?? rank - 1, rank, location);
-  const rounding = spec.scaleRounding ?? "roundUp";
-  if (!scaleRoundings.includes(rounding))
-    throw refused(
-      "TW9904",
-      `${of} knows no such scaleRounding`,
-      scaleRoundings.join(", "),
-      optionText(rounding),
-      location,
-    );
+  const rounding = requiredRounding(of, spec.scaleRounding, location);
   if (x.strides !== undefined)
     throw refused(
       "TW9902",
@@ -158,17 +212,7 @@ export function quantizeBlocks<
     );
   const { prologue } = spec;
   const inputs: { readonly [name: string]: TensorSpec } = spec.inputs ?? {};
-  for (const [name, { shape, strides }] of Object.entries(inputs)) {
-    const wanted = shape.length === 1 ? x.shape.slice(-1) : x.shape;
-    if (shapeText(shape) !== shapeText(wanted) || strides !== undefined || reserved.includes(name))
-      throw refused(
-        "TW9902",
-        `${name} is no input of ${of}`,
-        `an array by rows of ${shapeText(x.shape)} or ${shapeText(x.shape.slice(-1))}, with a name of its own`,
-        shapeText(shape),
-        location,
-      );
-  }
+  requireInputs(of, x, inputs, location);
   if (prologue !== undefined)
     tracedResults(
       of,
@@ -184,15 +228,7 @@ export function quantizeBlocks<
     );
   const extents = blockExtents(record, rank, axis);
   const counts = x.shape.map((size, each) => ceilDivSize(size, extents[each] ?? 1));
-  const stored: DType = spec.out ?? record.element;
-  if (stored !== record.element && stored !== dtypes.u8)
-    throw refused(
-      "TW9901",
-      `${of} stores no codes like that`,
-      `u8, or ${record.element.name}`,
-      stored.name,
-      location,
-    );
+  const stored = requiredStorage(of, spec.out, record, location);
   const problem = {
     ...{ x, record, stored, axis, rounding, inputs },
     prologue: prologue as unknown as Problem["prologue"],
