@@ -67,8 +67,9 @@ export function packWeights<D extends WeightFormat, S extends DTypeName, G exten
   const location = captureLocation();
   const fields = { b: "operand", scale: "format", scaleLayout: "choice" } as const;
   requireFields("packWeights", spec, fields, location);
-  const { b: weights, scale = weights.scale as DType, scaleLayout = "plain" } = spec;
+  const { b: weights, scaleLayout = "plain" } = spec;
   requirePackable(weights, scaleLayout, location);
+  const scale: DType = spec.scale ?? weights.scale;
   const {
     shape: [k, n],
   } = weights;
