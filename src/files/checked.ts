@@ -7,6 +7,7 @@ import { isReadable, isRecord } from "../support/options.ts";
 import * as npy from "./npy.ts";
 import * as npz from "./npz.ts";
 import * as safetensors from "./safetensors.ts";
+import * as scaled from "./scaled-arrays.ts";
 
 function checked<F extends (...values: never[]) => unknown>(
   name: string,
@@ -35,6 +36,26 @@ const arrays: ArgumentKind = {
 const metadata: ArgumentKind = optional({
   expected: "texts by name",
   holds: (value) => isNamed(value, (each) => typeof each === "string"),
+});
+
+const text: ArgumentKind = { expected: "a text", holds: (value) => typeof value === "string" };
+
+const scaledArray: ArgumentKind = {
+  expected: "an array of the host in a format with scales, as scaledHostArray gives it",
+  holds: (value) => {
+    const names = ["format", "elements", "scales", "axis", "layout", "globalScale"];
+    const { format, elements, scales } = fieldsOf(value, names);
+    return format !== undefined && isArray(elements) && isArray(scales);
+  },
+};
+
+const schemaOptions: ArgumentKind = optional({
+  expected: "{ schema }, the name of a schema",
+  holds: (value) => {
+    const { schema } = fieldsOf(value, ["schema"]);
+    const isName = schema === undefined || typeof schema === "string";
+    return isRecord(value) && isReadable(value, ["schema"]) && isName;
+  },
 });
 
 /** Where bytes come from is checked when it is opened. */
@@ -96,4 +117,12 @@ export const writeSafetensors = checked(
   "writeSafetensors",
   [arrays, metadata],
   safetensors.writeSafetensors,
+);
+/** The array in a format with scales that arrays of a file stand for, by any of the schemas. */
+export const scaledArrayFrom = checked("scaledArrayFrom", [arrays, text], scaled.scaledArrayFrom);
+/** The arrays that stand for one in a format with scales, to be written to a file. */
+export const scaledArrayEntries = checked(
+  "scaledArrayEntries",
+  [text, scaledArray, schemaOptions],
+  scaled.scaledArrayEntries,
 );

@@ -8,13 +8,14 @@ export {
   openNpz,
   readNpy,
   readNpz,
+  scaledArrayEntries,
+  scaledArrayFrom,
   writeNpy,
   writeNpz,
   writeSafetensors,
 } from "./checked.ts";
 export type { NpyOptions } from "./npy.ts";
 export type { NpzFile, NpzOptions } from "./npz.ts";
-export { scaledArrayEntries, scaledArrayFrom } from "./scaled-arrays.ts";
 export type { NamedArrays, ScaledEntriesOptions, ScaledSchema } from "./scaled-arrays.ts";
 export { openSafetensors, readSafetensors } from "./safetensors.ts";
 export type { SafetensorsFile } from "./safetensors.ts";

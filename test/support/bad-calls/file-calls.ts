@@ -8,7 +8,7 @@ import { method } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
-import { deviceNamed, numbers } from "./surroundings.ts";
+import { deviceNamed, numbers, scaled } from "./surroundings.ts";
 
 function from(module: object, name: string, ...parameters: readonly Parameter[]): BadCall {
   const call = (module as { readonly [name: string]: Untyped | undefined })[name];
@@ -48,6 +48,19 @@ export const fileCalls: readonly BadCall[] = [
       name,
       parameter(() => files.writeSafetensors({ x: numbers })),
     ),
+  ),
+  from(
+    files,
+    "scaledArrayFrom",
+    parameter(() => files.scaledArrayEntries("w", scaled)),
+    parameter(() => "w"),
+  ),
+  from(
+    files,
+    "scaledArrayEntries",
+    parameter(() => "w", "text", "empty"),
+    parameter(() => scaled),
+    options(() => ({ schema: "tilewright" })),
   ),
   {
     name: "bench",

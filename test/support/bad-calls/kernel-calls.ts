@@ -425,9 +425,9 @@ export const kernelCalls: readonly BadCall[] = [
   ...ofFields("scaledMatmul", {
     a: parameter(() => "mxfp4"),
     b: parameter(() => "mxfp8e4m3"),
-    batched: optional(() => true),
-    scaleLayout: optional(() => ({ a: "plain" })),
-    globalScale: optional(() => true),
+    batched: flag,
+    scaleLayout: optional(() => ({ a: "plain" }), "object", "bare"),
+    globalScale: flag,
     out: optional(() => f32),
     inputs: optional(() => ({}), "object", "bare"),
   }),

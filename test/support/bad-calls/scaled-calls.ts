@@ -1,14 +1,9 @@
 /** Calls on arrays of the host: in formats with scales, and of integers. */
-import { fromNumbers, i32, mxfp4, scaledHostArray } from "tilewright";
+import { fromNumbers, i32, mxfp4 } from "tilewright";
 import { host } from "./bad-call.ts";
 import type { BadCall } from "./bad-call.ts";
 import { options, parameter } from "./junk.ts";
-
-const scaled = scaledHostArray(
-  mxfp4,
-  fromNumbers(mxfp4.element, [1, 4], [1, 2, 3, 4]),
-  fromNumbers(mxfp4.scale, [1, 1], [1]),
-);
+import { scaled } from "./surroundings.ts";
 
 export const scaledCalls: readonly BadCall[] = [
   host(

@@ -1,8 +1,27 @@
 /** What bad calls are made in: devices that are open, kernels, and bodies that are being traced. */
-import { tensor, barrier, f32, fromNumbers, i32, kernel, open, semaphore, smem } from "tilewright";
+import {
+  tensor,
+  barrier,
+  f32,
+  fromNumbers,
+  i32,
+  kernel,
+  mxfp4,
+  open,
+  scaledHostArray,
+  semaphore,
+  smem,
+} from "tilewright";
 import type { Barrier, Device, Ref, Scalar, Semaphore, Tile } from "tilewright";
 
 export const numbers = fromNumbers(f32, [8], [1, 2, 3, 4, 5, 6, 7, 8]);
+
+/** An array in a format with scales. */
+export const scaled = scaledHostArray(
+  mxfp4,
+  fromNumbers(mxfp4.element, [1, 4], [1, 2, 3, 4]),
+  fromNumbers(mxfp4.scale, [1, 1], [1]),
+);
 
 export const copy = kernel(
   { name: "copy", inputs: { x: tensor(f32, [8]) }, outputs: { out: tensor(f32, [8]) } },
