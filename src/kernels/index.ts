@@ -159,7 +159,8 @@ export type { PackedScaleLayout, PackWeightsSpec } from "./matmul/weights/pack-w
 export { dequantizeWeights, quantizeWeights } from "./matmul/weights/quantize-weights.ts";
 export type { QuantizeWeightsSpec } from "./matmul/weights/quantize-weights.ts";
 export type { MatmulConfiguration, TiledConfiguration } from "./matmul/configuration.ts";
-export type { Combine, EpilogueOutput, EpilogueOutputs } from "./matmul/epilogue/outputs.ts";
+export type { EpilogueOutput, EpilogueOutputs } from "./matmul/epilogue/outputs.ts";
+export type { Combine } from "./matmul/epilogue/types.ts";
 export type { Accumulation, MatmulPrecision } from "./matmul/problem.ts";
 export { searchSorted } from "./sort/search-sorted.ts";
 export type { SearchSortedOperation, SearchSortedSpec } from "./sort/search-sorted.ts";

@@ -21,9 +21,9 @@ import { splitPrecisions } from "../../lang/split-precision.ts";
 import { blockScalesOf, blockScaleSpecs } from "./block-scales.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { inputShape } from "./epilogue/epilogue.ts";
-import type { Epilogue } from "./epilogue/epilogue.ts";
+import type { Epilogue, FurtherOutput } from "./epilogue/types.ts";
 import { furtherOutputs } from "./epilogue/outputs.ts";
-import type { EpilogueOutputs, FurtherOutput } from "./epilogue/outputs.ts";
+import type { EpilogueOutputs } from "./epilogue/outputs.ts";
 import { planOf } from "./plan.ts";
 import {
   accumulatorOf,

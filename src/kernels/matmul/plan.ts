@@ -42,7 +42,7 @@ import {
 } from "./launch-arguments.ts";
 import { requireSkinny } from "./skinny/candidates.ts";
 import { skinnyKernel, skinnyPiece } from "./skinny/skinny.ts";
-import type { PieceShape } from "./epilogue/outputs.ts";
+import type { PieceShape } from "./epilogue/types.ts";
 import { persistentKernel } from "./persistent.ts";
 import type { PersistentForm } from "./kernel-context.ts";
 import {

@@ -5,7 +5,7 @@ import type { Target } from "../../targets/target.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
 import { isHeld } from "./mainloop/register-operand.ts";
-import type { PieceShape } from "./epilogue/outputs.ts";
+import type { PieceShape } from "./epilogue/types.ts";
 import type { PersistentForm } from "./kernel-context.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";

@@ -4,7 +4,7 @@ import { kernelCallOf } from "../../ops/kernel-calls.ts";
 import type { KernelCall } from "../../ops/kernel-calls.ts";
 import { didYouMean } from "../../../support/options.ts";
 import { callMeaningOf, callTargets } from "../../transform/expand/calls.ts";
-import type { CallMeaning } from "../../transform/expand/calls.ts";
+import type { CallMeaning } from "../../transform/expand/call-meaning.ts";
 import { expandZeros } from "../expand/library.ts";
 import { kernelLibraryCall } from "../library.ts";
 import { map, refuse } from "../lowering.ts";

@@ -14,7 +14,7 @@ import type { GraphBuilder } from "../../infer/builder.ts";
 import type { Attribute } from "../../ops/attribute.ts";
 import { isFloatElement, isNarrowFloat } from "../../ops/elements.ts";
 import type { FloatElement } from "../../ops/elements.ts";
-import type { GraphOp, GraphValue } from "../../ops/node.ts";
+import type { GraphValue } from "../../ops/node.ts";
 import { greatestPower, significandBits } from "../../ops/small-floats.ts";
 import { isTensor, tensorType } from "../../ops/types.ts";
 import type { TensorType } from "../../ops/types.ts";
@@ -30,9 +30,7 @@ import {
   unary,
   zerosOf,
 } from "../arithmetic.ts";
-import type { CallMeaning } from "./calls.ts";
-
-type Call = GraphOp<"stablehlo.custom_call">;
+import type { Call, CallMeaning } from "./call-meaning.ts";
 
 function isSame(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((extent, axis) => extent === b[axis]);

@@ -10,10 +10,9 @@
  * | `lapack_strsm_ffi` and kin    | `triangular_solve`                                                 |
  * | `__op$block_scaled_dot`, `__op$quantize`, `__op$dequantize` | ops on blocks (`block-scaled.ts`)    |
  */
-import type { GraphBuilder } from "../../infer/builder.ts";
 import type { Attribute } from "../../ops/attribute.ts";
 import { isFloatElement } from "../../ops/elements.ts";
-import type { GraphModule, GraphOp, GraphValue } from "../../ops/node.ts";
+import type { GraphValue } from "../../ops/node.ts";
 import { copyRegion } from "../../ops/rebuild.ts";
 import { tensorType } from "../../ops/types.ts";
 import {
@@ -29,15 +28,7 @@ import {
 } from "../arithmetic.ts";
 
 import { blockScaledDot, dequantize, quantize } from "./block-scaled.ts";
-
-type Call = GraphOp<"stablehlo.custom_call">;
-
-/** The results of a call, made by other ops; undefined where its operands or settings are none that it is known with. */
-export type CallMeaning = (
-  op: Call,
-  builder: GraphBuilder,
-  module: GraphModule,
-) => readonly GraphValue[] | undefined;
+import type { Call, CallMeaning } from "./call-meaning.ts";
 
 const functions = [
   "acos",

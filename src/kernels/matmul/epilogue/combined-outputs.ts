@@ -4,7 +4,7 @@ import type { ProductSizes } from "../configuration.ts";
 import { parameterName } from "../user-array-names.ts";
 import { launched } from "../launch-arguments.ts";
 import { combineKernel } from "./outputs.ts";
-import type { FurtherOutput, PieceShape } from "./outputs.ts";
+import type { FurtherOutput, PieceShape } from "./types.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 type Launches = Pick<Planned, "launches" | "scratch" | "notes">;

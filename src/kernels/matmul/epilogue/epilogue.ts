@@ -12,7 +12,7 @@ import { shapeText } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
 import { tensor, slice } from "../../../lang/index.ts";
 import { Tile } from "../../../lang/tile.ts";
-import type { TensorSpec, Ref, Scalar } from "../../../lang/index.ts";
+import type { TensorSpec, Ref } from "../../../lang/index.ts";
 import type { Location } from "../../../support/location.ts";
 import { isRecord } from "../../../support/options.ts";
 import { byElement } from "../../support/by-element.ts";
@@ -21,20 +21,7 @@ import { parameterName } from "../user-array-names.ts";
 import { requirePiece, storeOutputs } from "./outputs.ts";
 import { equalSizes, refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
-
-/** Gives the result of the sums and the further inputs by name, or with further outputs a record of all of them. */
-export type Epilogue = (tiles: {
-  readonly [name: string]: Tile;
-}) => Tile | { readonly [name: string]: Tile };
-
-/** A place in the product. */
-export interface Piece {
-  readonly batch: Scalar<"i32"> | undefined;
-  readonly top: Scalar<"i32">;
-  readonly left: Scalar<"i32">;
-  readonly rows: number;
-  readonly columns: number;
-}
+import type { Piece } from "./types.ts";
 
 type Shape = "rows" | "columns" | "both" | "batch and both" | "one";
 

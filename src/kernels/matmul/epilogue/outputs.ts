@@ -31,13 +31,10 @@ import type { Location } from "../../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../../support/options.ts";
 import { requireRows } from "../../support/arguments.ts";
 import type { ProductDimensions } from "../dimensions.ts";
-import type { Piece } from "./epilogue.ts";
 import { parameterName } from "../user-array-names.ts";
 import { equalSizes, refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
-
-/** How elements of a row or a column become one. */
-export type Combine = "sum" | "max" | "min";
+import type { Combine, FurtherOutput, Piece, PieceShape } from "./types.ts";
 
 /** An array of [m, n] that is stored piece by piece, or one of [m] or [n] that rows or columns are combined into. */
 export type EpilogueOutput = TensorSpec | { readonly array: TensorSpec; readonly combine: Combine };
@@ -45,14 +42,6 @@ export type EpilogueOutput = TensorSpec | { readonly array: TensorSpec; readonly
 /** Further outputs that an epilogue writes, by name. */
 export interface EpilogueOutputs {
   readonly [name: string]: EpilogueOutput;
-}
-
-/** An output, checked. */
-export interface FurtherOutput {
-  readonly name: string;
-  readonly spec: TensorSpec;
-  /** Undefined where pieces are stored as they are. */
-  readonly combined: { readonly along: "rows" | "columns"; readonly how: Combine } | undefined;
 }
 
 const combines: readonly Combine[] = ["sum", "max", "min"];
@@ -107,9 +96,6 @@ function furtherOutput(
 function isArray(given: unknown): given is TensorSpec {
   return isRecord(given) && given["kind"] === "array";
 }
-
-/** Rows and columns of the pieces in which a kernel finishes the result. */
-export type PieceShape = Pick<Piece, "rows" | "columns">;
 
 /** The outputs in the kernel's own dimensions: what pieces store, and what they come to. */
 export function outputSpecs(

@@ -17,7 +17,7 @@ import { widestAccess } from "../../support/sizes.ts";
 import type { GemvConfiguration, ProductSizes } from "../configuration.ts";
 import { alignedDimensions } from "../dimensions.ts";
 import { finished, inputSpecs } from "../epilogue/epilogue.ts";
-import type { PieceShape } from "../epilogue/outputs.ts";
+import type { PieceShape } from "../epilogue/types.ts";
 import type { MatmulProblem } from "../problem.ts";
 
 /** Elements along k of which lanes have a word each. */

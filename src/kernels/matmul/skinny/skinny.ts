@@ -40,7 +40,7 @@ import type { SkinnyConfiguration, ProductSizes } from "../configuration.ts";
 import { alignedDimensions } from "../dimensions.ts";
 import { finished, inputSpecs } from "../epilogue/epilogue.ts";
 import { outputSpecs } from "../epilogue/outputs.ts";
-import type { PieceShape } from "../epilogue/outputs.ts";
+import type { PieceShape } from "../epilogue/types.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { copyScales, scaleCopies, scaleSlots, scaleSources, travellingScales } from "./scales.ts";
 import type { ScaleSource } from "./scales.ts";
