@@ -19,3 +19,11 @@ export function reachedTypes(folder: string): ReadonlySet<string> {
     if (typeof target !== "string") visit(target.types.replace("./dist/", ""));
   return reached;
 }
+
+/** What the tables of ops say of each in words: as types these are literals, and nobody's program asks which. */
+const summary = /\breadonly summary: "(?:[^"\\]|\\.)*";/g;
+
+/** A declaration as it is packed. */
+export function packedType(text: string): string {
+  return text.replace(summary, "readonly summary: string;");
+}

@@ -3,7 +3,7 @@
  * from there, which the compiler writes in little time where it has written them before.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import manifest from "../package.json" with { type: "json" };
@@ -11,7 +11,7 @@ import { repositoryRoot } from "../test/source-files.ts";
 import { compilerPath } from "../test/type-check.ts";
 import { joinedModules, writeModules } from "./join-modules.ts";
 import { packedManifest } from "./packed-manifest.ts";
-import { reachedTypes } from "./packed-types.ts";
+import { packedType, reachedTypes } from "./packed-types.ts";
 
 /** Fills a folder; `npm pack` of it packs what `npm pack` of the repository does. */
 export async function stagePackage(folder: string): Promise<void> {
@@ -20,7 +20,8 @@ export async function stagePackage(folder: string): Promise<void> {
   const built = join(repositoryRoot, "dist");
   for (const path of reachedTypes(built)) {
     mkdirSync(dirname(join(folder, "dist", path)), { recursive: true });
-    cpSync(join(built, path), join(folder, "dist", path));
+    const text = readFileSync(join(built, path), "utf8");
+    writeFileSync(join(folder, "dist", path), packedType(text));
   }
   writeModules(await joinedModules({ maps: true }), join(folder, "dist"));
   writeFileSync(join(folder, "package.json"), packedManifest());

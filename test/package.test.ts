@@ -57,7 +57,7 @@ const installed = join(modules, "tilewright");
 let packedFiles: readonly string[] = [];
 
 /** Of the archive that npm makes. Growth beyond this is a decision, not an accident. */
-const sizeBudget = 2.1e6;
+const sizeBudget = 2.2e6;
 let archiveSize = 0;
 
 function readJson(path: string): unknown {
@@ -143,7 +143,7 @@ function linkedFiles(page: string): readonly string[] {
 /** Pictures and measurements are half of the repository's documentation, and stay there; so does what is said to contributors. */
 function isLeftOut(path: string): boolean {
   return (
-    /^(?:docs\/(?:images|benchmarks|adding-[\w-]+|architecture|mutation|reliability)\b|bench\/|CONTRIBUTING\.md$)/.test(
+    /^(?:docs\/(?:images|benchmarks|adding-[\w-]+|architecture|mutation|reliability|rewrites)\b|bench\/|CONTRIBUTING\.md$)/.test(
       path,
     ) && existsSync(join(repositoryRoot, path))
   );
