@@ -11,7 +11,6 @@ import { dtypes } from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import { attention as attentionOf } from "../kernels/attention/attention.ts";
 import { attentionBackward } from "../kernels/attention/backward.ts";
-import type { Operation } from "../device/operation.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { NDArray } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
@@ -53,7 +52,7 @@ function logWeights([q, k]: Operands, { causal, scale }: Settled) {
 }
 
 function widened(x: NDArray): NDArray {
-  return isHalf(x.dtype) ? (astype(x, "f32") as unknown as NDArray) : x;
+  return isHalf(x.dtype) ? astype(x, "f32") : x;
 }
 
 function isHalf(dtype: DTypeName): dtype is "bf16" | "f16" {
@@ -77,15 +76,14 @@ function byLibrary(dtype: "bf16" | "f16", options: Settled): Attend {
   const of = dtypes[dtype];
   const spec = { q: of, k: of, v: of, ...options } as const;
   const alone = fromKernel(
-    attentionOf(spec) as unknown as Operation,
+    attentionOf(spec),
     (...operands: Operands) => formula(operands, options)[0],
   );
-  const withSums = fromKernel(
-    attentionOf({ ...spec, logSumExp: true }) as unknown as Operation,
-    (...operands: Operands) => formula(operands, options),
+  const withSums = fromKernel(attentionOf({ ...spec, logSumExp: true }), (...operands: Operands) =>
+    formula(operands, options),
   );
   const gradients = fromKernel(
-    attentionBackward({ ...spec, deterministic: true }) as unknown as Operation,
+    attentionBackward({ ...spec, deterministic: true }),
     (q: NDArray, k: NDArray, v: NDArray, _out: NDArray, dOut: NDArray, _sums: NDArray) =>
       vjp((...operands: Operands) => formula(operands, options)[0], q, k, v)[1](dOut),
   );
@@ -93,10 +91,9 @@ function byLibrary(dtype: "bf16" | "f16", options: Settled): Attend {
     alone,
     (...operands: Operands) => {
       const [out, sums] = withSums(...operands);
-      return [out, [...operands, out, sums as unknown as NDArray]] as const;
+      return [out, [...operands, out, sums]] as const;
     },
-    ([q, k, v, out, sums], dOut: NDArray) =>
-      gradients(q, k, v, out, dOut, sums) as readonly [NDArray, NDArray, NDArray],
+    ([q, k, v, out, sums], dOut: NDArray) => gradients(q, k, v, out, dOut, sums),
   );
 }
 

@@ -100,12 +100,7 @@ export function customVjp<A extends readonly unknown[], R, S>(
       );
     const [result, residuals] = ahead.result;
     requireSame("the forward function", body.result, result);
-    const { region } = recordBackward(
-      backward as unknown as (residuals: S, cotangents: R) => A,
-      args,
-      result,
-      residuals,
-    );
+    const { region } = recordBackward(backward, args, result, residuals);
     const regions = { body: regionOf(body), forward: regionOf(ahead), backward: region };
     const results = recordAll("tilewright.custom_vjp", { inputs: valuesOf(args) }, {}, { regions });
     return rebuild(body.result, arraysOf(results));

@@ -92,7 +92,7 @@ export function valueAndGrad<A extends readonly unknown[], N extends number = 0>
     const inputs = [...leavesOf(args), ...recording.captures, one.value];
     const [value, ...gradients] = inlineGraph(graph, inputs);
     const before = flatten(args.slice(0, argument)).leaves.length;
-    const tree = args[argument] as A[N];
+    const tree = args[argument];
     // Integers have no derivative; their place in the structure is a zero of their own dtype.
     const filled = flatten(tree).leaves.map((leaf, i) => {
       const place = active.indexOf(before + i);

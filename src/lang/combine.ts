@@ -70,7 +70,7 @@ export function reduceWith<const T extends Combined>(
   const axis: unknown = options.axis;
   return atLocation(location, () =>
     Array.isArray(axis)
-      ? reducedTogether(tiles, combine, options, axis as readonly number[])
+      ? reducedTogether(tiles, combine, options, axis)
       : reducedAlong(tiles, combine, options as Along<T>),
   );
 }

@@ -61,8 +61,8 @@ export function requireNumbers(
 ): CheckedNumbers {
   if (numbers instanceof ElementRun) return numbers;
   if (numbers instanceof Tile) {
-    if (numbers.dtype === u32) return numbers as Words;
-    if (numbers.dtype === i32) return (numbers as Tile<"i32">).bitcast(u32);
+    if (numbers.dtype === u32) return numbers;
+    if (numbers.dtype === i32) return numbers.bitcast(u32);
   }
   const expected = "a tile of u32 or i32, or an elementRun";
   return wrongKind(`the numbers of ${label}`, expected, numbers, location);

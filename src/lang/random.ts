@@ -108,7 +108,7 @@ export class RandomKey<G extends RandomGenerator = RandomGenerator> {
 
   /** Whether each draw falls below a probability. */
   bernoulli(probability: number | Tile<"f32">, numbers: ElementNumbers): Tile<"bool"> {
-    return this.uniform(numbers).lt(probability as never);
+    return this.uniform(numbers).lt(probability);
   }
 
   /** Numbers of the standard Gumbel distribution. */
@@ -173,7 +173,7 @@ function keyWords(source: unknown, count: 2 | 4, location: Location): readonly W
   if (source instanceof Ref) {
     if (source.dtype !== u32 || source.shape.length !== 1 || source.shape[0] !== count)
       wrongKind("a key in memory", `a window of ${counted[count]} u32`, source, location);
-    const words = (source as Ref<"u32">).load();
+    const words = source.load();
     return Array.from({ length: count }, (_, index) => words.slice([index], [1]));
   }
   const scalars: readonly unknown[] = Array.isArray(source) ? source : [];

@@ -184,11 +184,7 @@ export function kernelFromCompiled<K extends Signature = Signature>(
   requireOwnCode(manifest, code);
   const kernel = interfaceOf(data);
   // The caller says what the kernel was; arguments are checked against the manifest at every launch.
-  const signature = signatureOf(data) as unknown as Signature<
-    K["inputs"],
-    K["outputs"],
-    K["inouts"]
-  >;
+  const signature = signatureOf(data);
   const launchPlan = revivePlan(plan, { target: targets[target] });
   if (launchPlan === undefined || !belongTogether(data, launchPlan)) throw notAManifest(manifest);
   return new CompiledKernel(kernel, signature, launchPlan, code);

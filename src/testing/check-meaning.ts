@@ -189,9 +189,7 @@ function randomArray(dtype: DTypeName, shape: readonly number[], random: Random)
 
 /** Arrays of the types of tensors, for recording. */
 function argumentsLike(tensors: readonly Tensor[]): readonly NDArray[] {
-  return tensors.map(
-    ({ element, shape }) => new ArrayOf(graphValue(tensorType(element, shape))) as NDArray,
-  );
+  return tensors.map(({ element, shape }) => new ArrayOf(graphValue(tensorType(element, shape))));
 }
 
 function record(
@@ -315,9 +313,9 @@ async function checkDerivatives(check: Check): Promise<{ readonly [name: string]
     const { leaves } = flatten(result);
     const own = leaves.map((leaf, i) => {
       const at = places.indexOf(i);
-      return at < 0 ? leaf : (all[tensors.length + at] as NDArray);
+      return at < 0 ? leaf : all[tensors.length + at];
     });
-    const found = pull(rebuild(result, own)) as readonly NDArray[];
+    const found = pull(rebuild(result, own));
     return active.map((i) => found[i]);
   }, given);
   const names = active.map((i) => inputNames[i] ?? "");

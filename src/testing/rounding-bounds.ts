@@ -18,12 +18,7 @@ import { kernelCallOf } from "../graph/ops/kernel-calls.ts";
 import { graphRegion, graphValue, moduleOf } from "../graph/ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import type { Substitution } from "../graph/ops/rebuild.ts";
-import type {
-  GraphAttributes,
-  GraphOpKind,
-  GraphOperands,
-  GraphRegions,
-} from "../graph/ops/table.ts";
+import type { GraphOpKind } from "../graph/ops/table.ts";
 import { operandsOf, regionsOf } from "../graph/ops/traverse.ts";
 import { isTensor, sizeOf, tensorType } from "../graph/ops/types.ts";
 import type { GraphType, TensorType } from "../graph/ops/types.ts";
@@ -134,16 +129,11 @@ function widen(op: AnyGraphOp, builder: GraphBuilder, known: Substitution): void
         ]),
       );
     const region = (inner: GraphRegion): GraphRegion => widenRegion(inner, known);
-    results = builder.add<GraphOpKind>(
-      op.kind,
-      slots(op.operands, map as never) as GraphOperands<GraphOpKind>,
-      op.attributes as GraphAttributes<GraphOpKind>,
-      {
-        regions: slots(op.regions, region as never) as GraphRegions<GraphOpKind>,
-        types: op.results.map(({ type }) => widened(type)),
-        extra: op.extra,
-      },
-    );
+    results = builder.add<GraphOpKind>(op.kind, slots(op.operands, map), op.attributes, {
+      regions: slots(op.regions, region),
+      types: op.results.map(({ type }) => widened(type)),
+      extra: op.extra,
+    });
   }
   for (const [i, value] of op.results.entries()) known.set(value, results[i] ?? value);
 }

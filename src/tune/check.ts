@@ -38,7 +38,7 @@ function differenceKernel(dtype: DType) {
     },
     ({ i, x, y, apart, whole, farthest, largest }) => {
       const here = slice(i.mul(span), span);
-      const { off, size } = compared(x.at(here).load() as Tile, y.at(here).load() as Tile);
+      const { off, size } = compared(x.at(here).load(), y.at(here).load());
       for (const [numbers, squares, most] of [
         [off, apart, farthest],
         [size, whole, largest],
@@ -104,7 +104,7 @@ function compared(
   if (none === undefined || one === undefined) throw new Error("two tiles were made");
   const { kind, bits } = expected.dtype;
   if (kind !== "float") {
-    const whole = bits === 64 ? (expected.dtype as typeof dtypes.i64) : dtypes.i32;
+    const whole = bits === 64 ? expected.dtype : dtypes.i32;
     const same = found.cast(whole).eq(expected.cast(whole));
     return { off: same.select(none, one), size: one };
   }

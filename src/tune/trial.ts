@@ -265,7 +265,7 @@ export class Trial {
 
   #bind(operation: Operation, set: number): BoundLaunch {
     const args = this.#sets[set % this.#sets.length] ?? {};
-    return this.#device.bind(operation, args as never, {
+    return this.#device.bind(operation, args, {
       dimensions: this.#sizes,
     });
   }

@@ -43,7 +43,7 @@ export function* raggedDot(
 ): Steps<Tensor | undefined> {
   const [ragged] = numbers.lhs_ragged_dimensions;
   if (ragged === undefined || groupSizes.shape.length !== 1) return undefined;
-  const sizes = Array.from(groupSizes.data as ArrayLike<number | bigint>, Number);
+  const sizes = Array.from(groupSizes.data, Number);
   if (numbers.lhs_contracting_dimensions.includes(ragged))
     return yield* contractingGroups(lhs, rhs, sizes, numbers, ragged, type);
   if (numbers.lhs_batching_dimensions.includes(ragged))

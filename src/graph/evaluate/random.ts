@@ -88,7 +88,7 @@ export function* randomBits(
   type: TensorType,
 ): Steps<readonly [Tensor, Tensor]> {
   const { bits } = elements[type.element];
-  const words = Array.from(state.data as BigUint64Array, BigInt);
+  const words = Array.from(state.data, BigInt);
   const wide = bits === 64;
   const { values, after } =
     algorithm === "THREE_FRY"

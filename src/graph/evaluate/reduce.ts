@@ -226,7 +226,7 @@ export function* reduceWindow(
   windows: readonly Window[],
 ): Steps<readonly Tensor[]> {
   const { inputs, types } = reduction;
-  const [{ shape } = { shape: [] as readonly number[] }] = inputs;
+  const [{ shape } = { shape: [] }] = inputs;
   const axis = scannedAxis(windows, shape, types[0]?.shape ?? []);
   if (axis !== undefined && initIsNeutral(reduction)) return yield* scan(reduction, axis);
   const { fold, finish } = accumulators(reduction, sizeOf(windows.map(({ size }) => size)));

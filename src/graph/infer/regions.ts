@@ -224,11 +224,8 @@ function customVjp(draft: Draft<"tilewright.custom_vjp">): readonly GraphType[] 
   const results = ofBody(draft, body);
   const all = ofBody(draft, forward);
   const residuals = all.slice(results.length);
-  requireResults(draft, forward, [...results, ...residuals] as readonly TensorType[]);
-  requireParameters(draft, backward, [
-    ...residuals,
-    ...results.filter(isFloat),
-  ] as readonly TensorType[]);
+  requireResults(draft, forward, [...results, ...residuals]);
+  requireParameters(draft, backward, [...residuals, ...results.filter(isFloat)]);
   const inputs = draft.operands.inputs.map((value) => tensorOf(draft, value)).filter(isFloat);
   requireResults(draft, backward, inputs);
   return results;

@@ -1,7 +1,7 @@
 /** Regions that combine their first two parameters by one op, such as the `add` of a sum or the comparison of a sort. */
 import { elements } from "./elements.ts";
 import type { ElementType } from "./elements.ts";
-import type { AnyGraphOp, GraphRegion, GraphValue } from "./node.ts";
+import type { AnyGraphOp, GraphRegion } from "./node.ts";
 import { sameType } from "./types.ts";
 
 function isBinary(op: AnyGraphOp): boolean {
@@ -14,7 +14,7 @@ export function appliedOp({ parameters, ops, results }: GraphRegion): AnyGraphOp
   const [left, right] = parameters;
   if (op === undefined || ops.length !== 1 || parameters.length !== 2 || !isBinary(op))
     return undefined;
-  const operands = Object.values(op.operands) as readonly GraphValue[];
+  const operands = Object.values(op.operands);
   const applied = operands[0] === left && operands[1] === right && results[0] === op.results[0];
   const types = [...parameters, ...op.results].map(({ type }) => type);
   const sameTypes = types.every((type) => sameType(type, types[0] ?? type));

@@ -122,7 +122,7 @@ function leading(
     | GraphOp<"stablehlo.triangular_solve">,
   context: BatchContext,
 ): readonly Batched[] {
-  return context.again(op as GraphOp<"stablehlo.cholesky">);
+  return context.again(op);
 }
 
 export const productBatching: BatchRules<keyof typeof productOps> = {

@@ -97,8 +97,8 @@ export class BatchContext {
     const filled = mapOperands(op, given, (value) => this.full(value));
     const results = this.builder.add<K>(
       op.kind,
-      { ...filled, ...changes.operands } as GraphOperands<K>,
-      { ...op.attributes, ...changes.attributes } as GraphAttributes<K>,
+      { ...filled, ...changes.operands },
+      { ...op.attributes, ...changes.attributes },
       {
         regions: changes.regions ?? op.regions,
         types: op.results.map(({ type }) => this.type(type)),

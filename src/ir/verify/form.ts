@@ -128,7 +128,7 @@ function rejectUnfrozen(owner: { readonly location: Location }, what: string): n
 }
 
 function verifyOp(op: AnyOp): void {
-  const schema = (opTable as { readonly [kind: string]: OpSchema | undefined })[op.kind];
+  const schema = opTable[op.kind];
   if (schema === undefined)
     return reject(op, "TW2001", `there is no operation ${String(op.kind)}`, {
       expected: "a kind of the op table",

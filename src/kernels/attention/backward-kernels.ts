@@ -45,10 +45,10 @@ export function deltaKernel(form: AttentionForm, { rows }: PlainGradients): Kern
       const down = slice(block.mul(rows), rows);
       const loaded = (ref: Ref): Tile<"f32"> =>
         ref.at(batch, down, head, slice(0, e)).load().cast(dtypes.f32);
-      const products = loaded(argument.out as Ref).mul(loaded(argument.dOut as Ref));
+      const products = loaded(argument.out).mul(loaded(argument.dOut));
       delta.at(batch, head, down).store(products.sum({ axis: 1 }));
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** What both kernels of gradients share: their arrays, and a tile of p and ds. */

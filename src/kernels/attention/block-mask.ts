@@ -191,7 +191,7 @@ function filledFirst(
         inouts: { lists: spec },
       },
       (argument) => {
-        const place = argument as unknown as ListedBlock;
+        const place: ListedBlock = argument;
         const found =
           kept === "rows"
             ? rowsOfBlock(argument, dimensions, place, shape.rows)
@@ -200,7 +200,7 @@ function filledFirst(
         const own = argument.lists.at(place.batch, place.head, place.block);
         fill({ ...place, sequence: found.sequence, start }, own);
       },
-    ) as unknown as KernelDefinition;
+    );
   const values = new Map(Object.entries(form.sizes));
   return {
     spec,

@@ -127,10 +127,8 @@ export function finishGradients(form: AttentionForm, isScaled: boolean): KernelD
         const found = sums.at(batch, head, tile, slice(part * lines, lines)).load();
         const values = gatheredSums(found, rows, half);
         const scaled = isScaled ? values : values.mul(scaleOf(problem, sizes));
-        (dq as Ref)
-          .at(memory, down, head, slice(part * half, half))
-          .store(scaled.cast(problem.q.dtype) as Tile);
+        dq.at(memory, down, head, slice(part * half, half)).store(scaled.cast(problem.q.dtype));
       }
     },
-  ) as unknown as KernelDefinition;
+  );
 }

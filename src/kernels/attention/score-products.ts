@@ -42,13 +42,12 @@ export function scoreProducts(
   right: Factor,
   shape: readonly [rows: number, columns: number],
 ): Tile<"f32"> {
-  if (!isMultipliedByLanes(format))
-    return dot(left.whole(), right.whole(), { dtype: dtypes.f32 }) as Tile<"f32">;
+  if (!isMultipliedByLanes(format)) return dot(left.whole(), right.whole(), { dtype: dtypes.f32 });
   const start = zeros(dtypes.f32, shape);
   return loop({ to: size / together, carry: start }, (part, accumulator) => {
     const along = slice(part.mul(together), together);
     const options = { accumulator, dtype: dtypes.f32, precision: "ieee" } as const;
-    return dot(left.part(along), right.part(along), options) as Tile<"f32">;
+    return dot(left.part(along), right.part(along), options);
   });
 }
 

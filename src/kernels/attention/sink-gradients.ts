@@ -113,5 +113,5 @@ function sinkKernel(
       });
       argument.dSinks.at(slice(head, 1)).store(sums.sum({ axis: 0, keepDims: true }));
     },
-  ) as unknown as KernelDefinition;
+  );
 }

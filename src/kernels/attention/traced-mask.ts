@@ -3,7 +3,6 @@ import type { Value } from "../../ir/node.ts";
 import { countUses, definingOps } from "../../ir/rewrite/analysis.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { iota, kernel, smem } from "../../lang/index.ts";
-import type { Scalar } from "../../lang/index.ts";
 import { origin } from "../../lang/traced.ts";
 import { attentionArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
@@ -40,9 +39,7 @@ export function tracedMask(
       scratch: { seen: smem(dtypes.bool, [rows, columns]) },
     },
     (argument) => {
-      const { batch, head } = argument as unknown as {
-        readonly [N in "batch" | "head"]: Scalar<"i32">;
-      };
+      const { batch, head } = argument;
       const row = iota(dtypes.i32, [rows, 1], { axis: 0 });
       const column = iota(dtypes.i32, [1, columns], { axis: 1 });
       const place = { batch, head, row, column };

@@ -83,8 +83,6 @@ export type ConvolutionBackwardW<X extends DTypeName> = Operation<
   WeightsConfiguration
 >;
 
-type AnySpec = ConvolutionSpec<DTypeName, DTypeName>;
-
 /** Kernels by what they depend on. */
 type Kernels = Map<string, KernelDefinition>;
 
@@ -92,7 +90,7 @@ type Kernels = Map<string, KernelDefinition>;
 export function convolution<X extends DTypeName, Out extends DTypeName = X>(
   spec: ConvolutionSpec<X, Out>,
 ): ConvolutionOperation<X, Out> {
-  const problem = problemOf("convolution", spec as unknown as AnySpec, captureLocation());
+  const problem = problemOf("convolution", spec, captureLocation());
   const kernels: Kernels = new Map();
   const { x, w, out } = problem;
   return libraryOperation(
@@ -111,7 +109,7 @@ export function convolution<X extends DTypeName, Out extends DTypeName = X>(
 export function convolutionBackwardX<X extends DTypeName>(
   spec: Omit<ConvolutionSpec<X>, "out">,
 ): ConvolutionBackwardX<X> {
-  const given = problemOf("convolutionBackwardX", spec as unknown as AnySpec, captureLocation());
+  const given = problemOf("convolutionBackwardX", spec, captureLocation());
   const { w, out } = given;
   // Gradients lie by rows, however x does.
   const x = tensor(given.x.dtype, given.x.shape);
@@ -133,7 +131,7 @@ export function convolutionBackwardX<X extends DTypeName>(
 export function convolutionBackwardW<X extends DTypeName>(
   spec: Omit<ConvolutionSpec<X>, "out">,
 ): ConvolutionBackwardW<X> {
-  const given = problemOf("convolutionBackwardW", spec as unknown as AnySpec, captureLocation());
+  const given = problemOf("convolutionBackwardW", spec, captureLocation());
   const { x, out } = given;
   const w = tensor(given.w.dtype, given.w.shape);
   const problem = { ...given, w };

@@ -159,9 +159,7 @@ const columnsOf: {
   readonly [By in Side["by"]]: (side: Side, corner: Corner, place: Place) => Columns;
 } = {
   flat({ grid }, { channel, columns }, place) {
-    const shift = constant(i32, 0)
-      .add(place)
-      .mul(grid.inner as never);
+    const shift = constant(i32, 0).add(place).mul(grid.inner);
     return { indices: [slice(0, 1), slice(channel.add(shift), columns)] };
   },
   columns(_, { group, channel, places, columns }, place) {
@@ -170,15 +168,15 @@ const columnsOf: {
   groups({ grid, between }, { group, channel, places, columns }, place) {
     if (typeof place !== "number") throw new Error("columns of groups are known");
     const whole = Math.floor(place / between);
-    const first = constant(i32, place - whole * between).mul(grid.inner as never);
+    const first = constant(i32, place - whole * between).mul(grid.inner);
     // What overhangs would be channels of the next column.
-    const end = first.add(grid.inner as never);
+    const end = first.add(grid.inner);
     const own = slice(first.add(channel), columns, { end });
     return { indices: [slice(group.add(whole), places), own] };
   },
   numbers({ grid, between }, { group, channel, places, columns }, place) {
     const numbers = iota(i32, [places], { axis: 0 }).add(group).mul(between).add(place);
-    const where = numbers.ge(0).and(numbers.lt((grid.spatial[2] ?? 1) as never));
+    const where = numbers.ge(0).and(numbers.lt(grid.spatial[2] ?? 1));
     return {
       indices: [numbers, slice(channel, columns)],
       where: where.reshape([1, 1, places, 1]),
@@ -192,8 +190,7 @@ export function windowAt(ref: Ref, side: Side, corner: Corner, { at, where }: Sp
   const columns = columnsOf[side.by](side, corner, width);
   const conditions = [columns.where, where].filter((each) => each !== undefined);
   const [one, two] = conditions;
-  const options =
-    one === undefined ? {} : { where: two === undefined ? one : one.and(two as never) };
+  const options = one === undefined ? {} : { where: two === undefined ? one : one.and(two) };
   const plane = slice(corner.plane.add(depth), 1);
   const row = slice(corner.row.add(height), 1);
   return { window: ref.at(corner.outer, plane, row, ...columns.indices), options };

@@ -198,8 +198,8 @@ export function addWeightsKernel(
     ({ tap, i, sums, dw }) => {
       followPrevious();
       const here = slice(i.mul(columns), columns);
-      const all = sums.at(slice(0, rows), tap, here).load() as Tile<"f32">;
+      const all = sums.at(slice(0, rows), tap, here).load();
       dw.at(here, tap).store(all.sum({ axis: 0 }).cast(problem.w.dtype));
     },
-  ) as unknown as KernelDefinition;
+  );
 }

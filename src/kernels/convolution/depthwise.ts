@@ -220,7 +220,7 @@ export function transposeWeightsKernel(
         .at(tap, slice(i.mul(threadsPerBlock), threadsPerBlock))
         .store(w.at(channel, tap).load());
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** Elements by which turned weights are repeated. */
@@ -332,7 +332,7 @@ function weightsFrom(
   const aligned = Math.min(columns, alignment(channels));
   return part
     .mul(columns / aligned)
-    .rem(floorDivSize(inner, aligned) as never)
+    .rem(floorDivSize(inner, aligned))
     .mul(aligned);
 }
 

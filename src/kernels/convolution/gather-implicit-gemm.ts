@@ -116,8 +116,8 @@ export function placesFrom(first: Scalar<"i32">, count: number, extents: Triple<
   const number = iota(dtypes.i32, [count], { axis: 0 }).add(first);
   const split = (from: Tile<"i32">, by: Size): readonly [Tile<"i32">, Tile<"i32">] => {
     if (by === 1) return [from, zeros(dtypes.i32, [count])];
-    const above = from.div(by as never);
-    return [above, from.sub(above.mul(by as never))];
+    const above = from.div(by);
+    return [above, from.sub(above.mul(by))];
   };
   const [overWidth, width] = split(number, extents[2]);
   const [overHeight, height] = split(overWidth, extents[1]);
@@ -135,11 +135,11 @@ export function elementAlong(
 ): { readonly at: Tile<"i32">; readonly isThere: Tile<"bool"> } {
   if (direction === "forward") {
     const at = place.mul(stride).add(tap.mul(dilation)).sub(before);
-    return { at, isThere: at.ge(0).and(at.lt(extent as never)) };
+    return { at, isThere: at.ge(0).and(at.lt(extent)) };
   }
   const reached = place.add(before).sub(tap.mul(dilation));
   const at = stride === 1 ? reached : reached.div(stride);
-  const isWithin = reached.ge(0).and(at.lt(extent as never));
+  const isWithin = reached.ge(0).and(at.lt(extent));
   return { at, isThere: stride === 1 ? isWithin : isWithin.and(at.mul(stride).eq(reached)) };
 }
 

@@ -8,7 +8,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { tensor, cdiv, dim, dot, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
-import type { KernelDefinition, Tile } from "../../lang/index.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
 import {
   batchSize,
   extentsFrom,
@@ -56,7 +56,7 @@ export function gatherWeightsKernel(
   const inX = extentsFrom(x, 1);
   const [tapsDepth, tapsHeight, tapsWidth] = extentsFrom(made, 3);
   const places = multiplySizes(batchSize(dOut), ...inResult);
-  const dtype = problem.accumulator as DType<"f32">;
+  const dtype = problem.accumulator;
   const output = parts === 1 ? problem.w.dtype : dtype;
   const precision = problem.precision === undefined ? {} : { precision: problem.precision };
   return kernel(
@@ -79,15 +79,13 @@ export function gatherWeightsKernel(
       const columnsHere = { from: j.mul(columns), size: columns };
       const down = slice(i.mul(rows), rows);
       const steps = cdiv(places, depth * parts);
-      const first = part.mul(steps as never);
+      const first = part.mul(steps);
       const sums = loop(
         { to: steps, carry: zeros(dtype, [rows, columns]) },
         (step, accumulator) => {
           const from = first.add(step).mul(depth);
           const here = placesFrom(from, depth, inResult);
-          const within = iota(dtypes.i32, [depth], { axis: 0 })
-            .add(from)
-            .lt(places as never);
+          const within = iota(dtypes.i32, [depth], { axis: 0 }).add(from).lt(places);
           const where = { taps: at, group: own };
           const right = readRows(
             ...([arrays.x, "forward", problem, here, where, inX, columnsHere] as const),
@@ -97,7 +95,7 @@ export function gatherWeightsKernel(
           const left = arrays.dOut
             .at(here.batch, depthAt, height, width, here.batch.mul(0).add(own), down)
             .load({ where: within.expand({ axis: 1 }) });
-          return dot(left.transpose() as Tile<"bf16">, right as Tile<"bf16">, {
+          return dot(left.transpose(), right, {
             accumulator,
             dtype,
             ...precision,
@@ -107,7 +105,7 @@ export function gatherWeightsKernel(
       const target = arrays.made.at(part, own, down, ...at, slice(columnsHere.from, columns));
       target.store(sums.cast(output));
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** Adds up what parts of the places came to, always in the same order. */
@@ -124,10 +122,10 @@ export function sumSplitsKernel(dtype: DType, accumulator: DType, parts: number)
     (argument) => {
       const here = slice(argument.i.mul(block), block);
       const sums = loop(
-        { from: 1, to: parts, carry: argument.parts.at(0, here).load() as Tile<"f32"> },
-        (part, sum) => sum.add(argument.parts.at(part, here).load() as Tile<"f32">),
+        { from: 1, to: parts, carry: argument.parts.at(0, here).load() },
+        (part, sum) => sum.add(argument.parts.at(part, here).load()),
       );
       argument.out.at(here).store(sums.cast(dtype));
     },
-  ) as unknown as KernelDefinition;
+  );
 }

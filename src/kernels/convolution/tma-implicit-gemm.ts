@@ -122,9 +122,7 @@ export function tmaDimensions(
   { direction, halved }: ReadForm,
 ): { readonly [name: string]: number } {
   const { batch, group, summed, made, read, places, taps } = numbersOf(geometry, direction);
-  const entries: [string, number][] = [
-    ...(Object.entries({ batch, group, summed, made }) as [string, number][]),
-  ];
+  const entries: [string, number][] = [...Object.entries({ batch, group, summed, made })];
   for (const [axis, name] of axisNames.entries()) {
     const half = axis > 0 && halved[axis - 1] === true ? 2 : 1;
     entries.push([`read_${name}`, (read[axis] ?? 1) / half]);
@@ -311,12 +309,8 @@ function weightWindow(setting: Setting, weights: Ref, at: TileIndices & StepIndi
     phases === undefined || at.phase === undefined
       ? tap
       : tap.mul(phases.apart[axis] ?? 1).add(ofPhase(phases, at.phase, axis, "first"));
-  const tap = whole(at.z, 0)
-    .mul(height as never)
-    .add(whole(at.y, 1))
-    .mul(width as never)
-    .add(whole(at.x, 2));
-  const first = at.g.mul(weightSizes(setting).outputs as never);
+  const tap = whole(at.z, 0).mul(height).add(whole(at.y, 1)).mul(width).add(whole(at.x, 2));
+  const first = at.g.mul(weightSizes(setting).outputs);
   const [along, across] = [at.step.mul(stepChannels), at.j.mul(columns)];
   return form.direction === "forward"
     ? weights.at(slice(tap, 1), slice(first.add(across), columns), slice(along, stepChannels))
@@ -372,7 +366,7 @@ function resultForm(
         // pieces begin in the array, before which TMA writes nothing.
         isPairedAcross
           ? own
-              .add(placeAlong(2).mul(channels as never))
+              .add(placeAlong(2).mul(channels))
               .maximum(0)
               .minimum(2 * mostPaired)
           : own,

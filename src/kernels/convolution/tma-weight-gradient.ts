@@ -81,7 +81,7 @@ function tilePlace(
   const first = before.mul(sharers * (columns + shared));
   return {
     group,
-    output: group.mul(sizes.made as never).add(within),
+    output: group.mul(sizes.made).add(within),
     column: first.add(index.mul(columns)),
     shared: first.add(index.mul(shared).add(sharers * columns)),
   };
@@ -89,8 +89,8 @@ function tilePlace(
 
 /** A quotient and what is left. */
 function split(number: Scalar<"i32">, by: Size): readonly [Scalar<"i32">, Scalar<"i32">] {
-  const above = number.div(by as never);
-  return [above, number.sub(above.mul(by as never))];
+  const above = number.div(by);
+  return [above, number.sub(above.mul(by))];
 }
 
 /** Where 64 columns lie: a tap and the first of 64 channels. */
@@ -182,7 +182,7 @@ function copySteps(setting: Setting, own: Own, work: Work): void {
       for (const [index, { taps, channel }] of chunks.entries()) {
         const window = boxWindow(setting, x, {
           ...{ box, corner, taps },
-          channel: place.group.mul(sizes.summed as never).add(channel),
+          channel: place.group.mul(sizes.summed).add(channel),
         });
         const target = right.at(at.slot, all, slice(index * stepChannels, stepChannels));
         copyAsync(window, target.reshape(window.shape), landed);
@@ -190,7 +190,7 @@ function copySteps(setting: Setting, own: Own, work: Work): void {
       if (shared > 0) {
         const window = boxWindow(setting, x, {
           ...{ box, corner, taps: last.taps, channels: shared },
-          channel: place.group.mul(sizes.summed as never).add(last.channel),
+          channel: place.group.mul(sizes.summed).add(last.channel),
         });
         copyAsync(window, work.besides.at(at.slot).reshape(window.shape), landed);
       }
@@ -394,5 +394,5 @@ export function sumPartialsKernel(
       });
       out.at(...here).store(sum.cast(dtype));
     },
-  ) as unknown as KernelDefinition;
+  );
 }

@@ -55,8 +55,8 @@ export class WindowGrid {
     let left = places;
     const found = this.spatial.toReversed().map((extent) => {
       if (extent === 1) return full(i32, [1], 0);
-      const whole = left.div(extent as never);
-      const own = left.sub(whole.mul(extent as never));
+      const whole = left.div(extent);
+      const own = left.sub(whole.mul(extent));
       left = whole;
       return own;
     });
@@ -65,15 +65,12 @@ export class WindowGrid {
 
   /** The row of coordinates. */
   row(outer: Tile<"i32">, at: readonly Tile<"i32">[]): Tile<"i32"> {
-    return at.reduce(
-      (row, own, axis) => row.mul((this.spatial[axis] ?? 1) as never).add(own),
-      outer,
-    );
+    return at.reduce((row, own, axis) => row.mul(this.spatial[axis] ?? 1).add(own), outer);
   }
 
   isIn(at: readonly Tile<"i32">[]): Tile<"bool"> {
     return at
-      .map((own, axis) => own.ge(0).and(own.lt((this.spatial[axis] ?? 1) as never)))
+      .map((own, axis) => own.ge(0).and(own.lt(this.spatial[axis] ?? 1)))
       .reduce((all, own) => all.and(own));
   }
 }
@@ -105,9 +102,7 @@ export function overTaps<C extends { readonly [name: string]: Tile }>(
     for (let tap = 0; tap < count; tap += 1) carry = body(tapAt(taps, tap), tap, carry);
     return carry;
   }
-  return loop({ to: count, carry: start }, (tap, carry) =>
-    body(tapAt(taps, tap), tap, carry as C),
-  ) as C;
+  return loop({ to: count, carry: start }, (tap, carry) => body(tapAt(taps, tap), tap, carry));
 }
 
 /** Where a tap of windows lies in x. */

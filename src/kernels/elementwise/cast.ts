@@ -1,5 +1,5 @@
 /** Elementwise operations that need no function of the user's: other formats, other strides, one value everywhere. */
-import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
+import type { DTypeName, HostValue } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
 import { dim, full } from "../../lang/index.ts";
 import type { TensorSpec, Empty, Tile } from "../../lang/index.ts";
@@ -104,7 +104,7 @@ export function fill<D extends DTypeName>(spec: FillSpec<D>): FillOperation<D> {
   requireFields("fill", spec, { out: "array", value: "element" }, location);
   const out = givenArray("out", "fill", spec.out, [dim("n")], location);
   requireLiteral(out.dtype, spec.value, location);
-  const value = (): Tile => full(out.dtype as DType<D>, [1, 1], spec.value);
+  const value = (): Tile => full(out.dtype, [1, 1], spec.value);
   return mapping(
     {},
     () => ({ out: value() }),

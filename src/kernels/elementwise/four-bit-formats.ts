@@ -4,7 +4,6 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import type { Operation } from "../../device/operation.ts";
 import type { TensorSpec } from "../../lang/index.ts";
 import type { OperationStep } from "../support/compose.ts";
 import { cast } from "./cast.ts";
@@ -28,7 +27,7 @@ export function casting(
   target: string,
 ): OperationStep {
   return {
-    operation: cast({ x: from, out }) as unknown as Operation,
+    operation: cast({ x: from, out }),
     dimensions: {},
     arrays: { x: source, out: target },
   };

@@ -106,5 +106,5 @@ function gatherKernel(
       const moved = x.at(layer, own, across).load({ where });
       out.at(layer, here, across).store(moved);
     },
-  ) as unknown as KernelDefinition;
+  );
 }

@@ -176,7 +176,7 @@ function planWidened(
       casting(tensor(out.dtype, rows), wide, "out", "wide_out"),
       casting(tensor(out.dtype, updates), wide, "updates", "wide_updates"),
       {
-        operation: whole as unknown as Operation,
+        operation: whole,
         dimensions: {},
         arrays: { indices: "indices", updates: "wide_updates", out: "wide_out" },
       },
@@ -230,5 +230,5 @@ function scatterKernel(
       const added = updates.at(here, across).load();
       out.at(own, across).atomic(combine, added, { where });
     },
-  ) as unknown as KernelDefinition;
+  );
 }

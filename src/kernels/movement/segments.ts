@@ -8,7 +8,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
 import { tensor, cdiv, constant, dim, full, iota, kernel, loop, slice } from "../../lang/index.ts";
 import type { KernelDefinition, LaunchSize, Ref, Scalar, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
@@ -77,7 +77,7 @@ export function segmentSteps(
     scratch["sorted"] = { dtype: rule.indexed, shape: [count] };
     scratch["places"] = { dtype: dtypes.i32, shape: [count] };
     steps.push({
-      operation: sort({ x: rule.indexed, indices: true }) as unknown as Operation,
+      operation: sort({ x: rule.indexed, indices: true }),
       dimensions: { n: count },
       arrays: { x: names.indices, out: "sorted", indices: "places" },
     });

@@ -481,7 +481,7 @@ function storeRows(work: Work, segment: Segment, { values, logSumExp }: Rows): v
   const { form, packing, refs, optional } = work;
   const { tokens, heads } = packing;
   const e = paddedHead(form.sizes.e);
-  const result = values.cast(form.problem.out.dtype).reshape([tokens, heads, e]) as Tile;
+  const result = values.cast(form.problem.out.dtype).reshape([tokens, heads, e]);
   rowsOfQ(work, segment, refs.out, e).store(result);
   const end = work.head.add(1).mul(packing.group);
   optional.logSumExp

@@ -69,5 +69,5 @@ export function rowsOfSums(form: PagedForm, sums: Tile<"f32">): Tile<"f32"> {
 
 function product(a: Tile<"bf16">, b: Tile<"bf16">, accumulator?: Tile<"f32">): Tile<"f32"> {
   const from = accumulator === undefined ? {} : { accumulator };
-  return dot(a, b, { ...from, dtype: dtypes.f32 }) as Tile<"f32">;
+  return dot(a, b, { ...from, dtype: dtypes.f32 });
 }

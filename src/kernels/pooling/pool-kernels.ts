@@ -46,7 +46,7 @@ function countOf(
       .add(dilation - 1)
       .div(dilation)
       .minimum(taps);
-    const room = full(i32, [1], 0).add((x.spatial[axis] ?? 1) as never);
+    const room = full(i32, [1], 0).add(x.spatial[axis] ?? 1);
     const inside = room
       .sub(first)
       .maximum(0)
@@ -151,13 +151,13 @@ export function poolBackwardKernel(
       outputs: { dx: tensor(dtype, to.shape) },
     },
     ({ tile, part, dOut, dx, ...given }) => {
-      const numbers = iota(i32, [places], { axis: 0 }).add((tile as Scalar<"i32">).mul(places));
+      const numbers = iota(i32, [places], { axis: 0 }).add(tile.mul(places));
       const [outer, ...elements] = to.coordinates(numbers);
-      const isPlace = numbers.lt(to.places as never);
-      const [, inner] = windowOf(form, { tile, part } as Place);
+      const isPlace = numbers.lt(to.places);
+      const [, inner] = windowOf(form, { tile, part });
       const compute = computeFormat(dtype);
-      const rows = from.rows(dOut as Ref);
-      const taps = (given as { readonly tap?: Ref<"i32"> }).tap;
+      const rows = from.rows(dOut);
+      const taps = given.tap;
       const start = { sum: full(compute, [places, columns], 0) };
       const { sum } = overTaps(form.taps, start, (tap, number, carry) => {
         const { windows, isIn } = windowsOf(form, elements, tap, from);
@@ -166,16 +166,13 @@ export function poolBackwardKernel(
         const share = rows.at(row, inner).load({ where }).cast(compute);
         if (taps === undefined)
           return { sum: carry.sum.add(share.div(countOf(form, windows, to, compute))) };
-        const chosen = from
-          .rows(taps)
-          .at(row, inner)
-          .load({ where, fill: -1 } as never);
-        const isOwn = (chosen as Tile<"i32">).eq(full(i32, [1, 1], 0).add(number));
+        const chosen = from.rows(taps).at(row, inner).load({ where, fill: -1 });
+        const isOwn = chosen.eq(full(i32, [1, 1], 0).add(number));
         return { sum: carry.sum.add(isOwn.select(share, full(compute, [1, 1], 0))) };
       });
-      to.rows(dx as Ref)
-        .at(...windowOf(form, { tile, part } as Place))
+      to.rows(dx)
+        .at(...windowOf(form, { tile, part }))
         .store(sum.cast(dtype));
     },
-  ) as unknown as KernelDefinition;
+  );
 }

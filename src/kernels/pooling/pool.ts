@@ -114,7 +114,7 @@ export function pool<X extends DTypeName, T extends boolean = false>(
 ): PoolOperation<X, T> {
   const location = captureLocation();
   requireFields("pool", spec, { ...fields, tap: "flag" }, location);
-  const tellsTap = (spec.tap ?? false) as boolean;
+  const tellsTap = spec.tap ?? false;
   const problem = problemOf("pool", spec, tellsTap, location);
   const { x, out } = problem;
   return operation({

@@ -77,10 +77,7 @@ export function raggedOuter<A extends DTypeName, B extends DTypeName, Out extend
 ): RaggedOuter<A, B, Out> {
   const location = captureLocation();
   requireFields("raggedOuter", spec, fields, location);
-  const { problem, groups } = outerProblem(
-    spec as unknown as RaggedOuterSpec<DTypeName, DTypeName, DTypeName>,
-    location,
-  );
+  const { problem, groups } = outerProblem(spec, location);
   const groupSizes = groupSizesOf("raggedOuter", spec.groupSizes, groups, location);
   const { k: m, m: k, n } = problem.sizes;
   return libraryOperation(

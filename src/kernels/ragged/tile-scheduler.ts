@@ -215,7 +215,7 @@ function dealingKernel(sizes: RaggedSizes, out: DType): KernelDefinition {
       });
       const rows = overGroups(zero, (own, before) => before.add(own.sum()));
       // Sizes that stop the kernel may have a sum that comes around to less than no rows.
-      clearRows(result as Ref, rows.maximum(0), block, height, zero.add(n));
+      clearRows(result, rows.maximum(0), block, height, zero.add(n));
     },
   ) as unknown as KernelDefinition;
 }

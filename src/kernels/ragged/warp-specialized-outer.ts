@@ -107,7 +107,7 @@ export function groupStartsKernel({ a }: MatmulProblem): KernelDefinition {
         .at(slice(list.mul(groupsTogether), groupsTogether))
         .store(own.cumsum({ axis: 0 }).sub(own).add(before.cast(dtypes.i32)));
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 interface Refs {
@@ -312,7 +312,7 @@ function storePieces(
   for (let column = 0; column < columns; column += pieceColumns) {
     const piece = sums.slice([0, column], [threadRows, pieceColumns]);
     waitGroup(0, { read: true }); // what the piece before left there
-    buffer.store(piece.cast(problem.out.dtype) as Tile);
+    buffer.store(piece.cast(problem.out.dtype));
     commitShared();
     copyAsync(buffer, refs.out.at(group, down, slice(notBefore(left.add(column)), pieceColumns)));
     commitGroup();

@@ -18,7 +18,7 @@ import {
   slice,
   when,
 } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
+import type { KernelDefinition, Scalar } from "../../lang/index.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 import { elementsPerBlock } from "./elements-per-block.ts";
 
@@ -51,7 +51,7 @@ export function rngBitGenerator(stateWords: 2 | 3, dtype: DType): Operation {
         },
       };
     },
-  }) as unknown as Operation;
+  });
 }
 
 function stateKernel(
@@ -69,13 +69,13 @@ function stateKernel(
       outputs: { after: tensor(u64, [stateWords]), bits: tensor(dtype, [count]) },
     },
     ({ i, state, after, bits }) => {
-      const word = (at: number): Scalar<"u64"> => (state as Ref<"u64">).at(at).loadScalar();
+      const word = (at: number): Scalar<"u64"> => state.at(at).loadScalar();
       const everywhere = (scalar: Scalar<"u64">) => full(u64, [1], 0n).add(scalar);
       const [key, low] = [word(0), word(1)];
       const high = stateWords === 3 ? word(2) : key;
       const own = { key: everywhere(key), low: everywhere(low), high: everywhere(high) };
       const drawn = philoxBits(own, elementRun(i, [span]));
-      (bits as Ref).at(slice(i.mul(span), span)).store(drawn.bitcast(dtype));
+      bits.at(slice(i.mul(span), span)).store(drawn.bitcast(dtype));
       when(i.eq(0), () => {
         const moved = low.add(constant(u64, cdiv(count, 4)));
         after.at(0).store(key);
@@ -84,5 +84,5 @@ function stateKernel(
         after.at(2).store(moved.lt(low).select(high.add(1n), high));
       });
     },
-  ) as unknown as KernelDefinition;
+  );
 }

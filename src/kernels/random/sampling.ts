@@ -19,7 +19,7 @@ import {
   loop,
   slice,
 } from "../../lang/index.ts";
-import type { TensorSpec, Empty, KernelDefinition, Ref } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { sort } from "../sort/sort.ts";
 import { composed } from "../support/compose.ts";
@@ -126,7 +126,7 @@ function shuffleSteps(
   const order: Step =
     round === 0
       ? {
-          operation: sort({ x: u32, indices: true }) as unknown as Operation,
+          operation: sort({ x: u32, indices: true }),
           dimensions,
           arrays: { ...bits, indices: result },
         }
@@ -134,7 +134,7 @@ function shuffleSteps(
           operation: sort({
             x: u32,
             payloads: { order: tensor(i32, [dim("n")]) },
-          }) as unknown as Operation,
+          }),
           dimensions,
           arrays: { ...bits, order: `order${(round - 1) % 2}`, sortedOrder: result },
         };
@@ -159,7 +159,7 @@ function sortBitsKernel(generator: KeyGenerator, round: number): KernelDefinitio
       const [, drawing = own] = own.split(2);
       bits.at(slice(i.mul(span), span)).store(drawing.bits(elementRun(i, [span])));
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** What `random.categorical` is made for. */
@@ -257,7 +257,7 @@ function categoricalKernel(
         const counters = numbers
           .cast(u32)
           .add(row.cast(u32).mul(constant(i32, 0).add(length).cast(u32)));
-        const loaded = (logits as Ref).at(row, slice(start, columns)).load().cast(f32);
+        const loaded = logits.at(row, slice(start, columns)).load().cast(f32);
         const noisy = numbers.lt(length).select(loaded.add(own.gumbel(counters)), -Infinity);
         const value = noisy.max();
         // NaN comes before all numbers, and the first of equals stays.
@@ -269,5 +269,5 @@ function categoricalKernel(
       });
       out.at(row).store(found.place);
     },
-  ) as unknown as KernelDefinition;
+  );
 }

@@ -22,7 +22,7 @@ import {
   smem,
   zeros,
 } from "../../lang/index.ts";
-import type { TensorSpec, KernelDefinition, Ref } from "../../lang/index.ts";
+import type { TensorSpec, KernelDefinition } from "../../lang/index.ts";
 import { computed } from "../support/numbers.ts";
 import { threadsPerBlock, powerOfTwoFrom } from "../support/sizes.ts";
 import type { Binning } from "./binning.ts";
@@ -63,7 +63,7 @@ export function countKernel(form: HistogramForm): KernelDefinition {
       scratch: { counts: smem(i32, [width]) },
     },
     ({ block, x, out, counts, ...given }) => {
-      const { edges } = given as { readonly edges?: Ref };
+      const { edges } = given;
       if (shared) counts.store(zeros(i32, [width]));
       const ones = full(i32, [span], 1);
       loop({ from: block, to: cdiv(count, span), step: blocks }, (piece) => {
@@ -74,7 +74,7 @@ export function countKernel(form: HistogramForm): KernelDefinition {
       });
       if (shared) out.at(slice(0, width)).atomicAdd(counts.load());
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** Elements of a thread at a time. */
@@ -109,7 +109,7 @@ export function weighKernel(
       scratch: { sums: smem(compute, [32, width]) },
     },
     ({ block, x, weights: given, parts, sums, ...more }) => {
-      const { edges } = more as { readonly edges?: Ref };
+      const { edges } = more;
       sums.store(zeros(compute, [32, width]));
       const lane = iota(i32, [32], { axis: 0 });
       loop({ from: block, to: cdiv(count, weighedSpan), step: blocks }, (piece) => {
@@ -124,7 +124,7 @@ export function weighKernel(
       });
       parts.at(block, slice(0, width)).store(sums.load().sum({ axis: 0 }));
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** Arrays: x [count], edges where there are such, and out [count]: the bin of each element, or −1. */
@@ -138,12 +138,12 @@ export function binKernel(form: HistogramForm): KernelDefinition {
       outputs: { out: tensor(i32, [count]) },
     },
     ({ i, x, out, ...given }) => {
-      const { edges } = given as { readonly edges?: Ref };
+      const { edges } = given;
       const here = slice(i.mul(span), span);
       const { bin, isIn } = binning(x.at(here).load(), bins, edges);
       out.at(here).store(isIn.select(bin, full(i32, [1], -1)));
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** Edges that a block finds. */
@@ -179,5 +179,5 @@ export function edgesKernel(dtype: DType, out: DType, bins: number): KernelDefin
       const edge = number.eq(bins).select(last, between);
       edges.at(slice(i.mul(edgesEach), edgesEach)).store(edge.cast(out));
     },
-  ) as unknown as KernelDefinition;
+  );
 }

@@ -7,7 +7,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import type { PlannedLaunch, ScratchArray } from "../../device/operation.ts";
 import { tensor } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Target } from "../../targets/target.ts";
@@ -72,10 +72,10 @@ export function edgesSteps(
     // Of nothing the least is greater than the greatest.
     const ended =
       count === 0
-        ? fill({ out: tensor(dtype, [1]), value: combine === "min" ? 1 : 0 } as never)
-        : reduce({ x: tensor(dtype, [count]), combine } as never);
+        ? fill({ out: tensor(dtype, [1]), value: combine === "min" ? 1 : 0 })
+        : reduce({ x: tensor(dtype, [count]), combine });
     return {
-      operation: ended as unknown as Operation,
+      operation: ended,
       dimensions: {},
       arrays: { x: "x", out },
     };
@@ -137,7 +137,7 @@ export function weighSteps(
   ];
   const parts = tensor(compute, [blocks, form.bins]);
   const added: Step = {
-    operation: reduce({ x: parts, axis: [0] }) as unknown as Operation,
+    operation: reduce({ x: parts, axis: [0] }),
     dimensions: {},
     arrays: { x: "parts", out: "out" },
   };
@@ -164,7 +164,7 @@ function sortSteps(
   ];
   const isWide = weights === compute;
   const widened: Step = {
-    operation: cast({ x: tensor(weights, [count]), out: compute }) as unknown as Operation,
+    operation: cast({ x: tensor(weights, [count]), out: compute }),
     dimensions: {},
     arrays: { x: "weights", out: "wide" },
   };
@@ -173,7 +173,7 @@ function sortSteps(
       x: tensor(compute, [count]),
       segments: tensor(dtypes.i32, [count]),
       count: form.bins,
-    }) as unknown as Operation,
+    }),
     dimensions: {},
     arrays: { x: isWide ? "weights" : "wide", segments: "numbers", out: "out" },
   };

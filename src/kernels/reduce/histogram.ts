@@ -287,7 +287,7 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
       const form = { name, dtype: x.dtype, bins, binning: counted.binning, edges };
       const source = "heuristic" as const;
       const cleared: Step = {
-        operation: fill({ out: tensor(summed, [bins]), value: 0 }) as unknown as Operation,
+        operation: fill({ out: tensor(summed, [bins]), value: 0 }),
         dimensions: {},
         arrays: { out: "out" },
       };
@@ -312,5 +312,5 @@ function counting(counted: Counted, given: GivenArray | undefined, location: Loc
       const all = { ...found.scratch, ...made.scratch, ...scratch };
       return { configuration, source, launches, scratch: all };
     },
-  }) as unknown as Operation;
+  });
 }

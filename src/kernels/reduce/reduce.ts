@@ -193,7 +193,7 @@ export function reducing(
     outputs,
     plan: (dimensions, target) =>
       planOver({ name, arrays, reducer }, { specs, shape, axes }, kernels, dimensions, target),
-  }) as unknown as Operation;
+  });
 }
 
 /** The format of what a function makes of tiles, which is by element. */

@@ -54,7 +54,7 @@ export function givenInputs(
 ): { readonly [name: string]: TensorSpec } {
   requireParts(of, spec as never, location);
   const specs: { [name: string]: TensorSpec } = {};
-  for (const [name, given] of Object.entries(spec.inputs as object))
+  for (const [name, given] of Object.entries(spec.inputs))
     specs[name] = givenArray(name, of, given, [dim("n")], location);
   if (Object.keys(specs).length > 0 && !Object.hasOwn(specs, "index")) return specs;
   throw refused(
@@ -175,10 +175,10 @@ export function underFreeNames<S extends UserCombiner>(
     make({
       ...spec,
       inputs: names.inside(inputs),
-      load: names.around(load as never),
-      combine: names.around(combine as never),
+      load: names.around(load),
+      combine: names.around(combine),
       identity: names.inside(identity),
-      ...(finish !== undefined && { finish: names.around(finish as never) }),
+      ...(finish !== undefined && { finish: names.around(finish) }),
     }),
   );
 }
@@ -218,7 +218,7 @@ export function combinedAlong(
 ): ReduceTiles {
   const list = new ListedState(state, combine);
   const options = { axis, identity: list.identity, keepDims: true };
-  return list.named(reduceWith(list.listed(tiles), list.combine, options as never));
+  return list.named(reduceWith(list.listed(tiles), list.combine, options));
 }
 
 /** Every state along one axis of its tiles with those before it, or behind it in reverse. */
@@ -231,5 +231,5 @@ export function runningAlong(
 ): ReduceTiles {
   const list = new ListedState(state, combine);
   const options = { axis, identity: list.identity, reverse };
-  return list.named(scanWith(list.listed(tiles), list.combine, options as never));
+  return list.named(scanWith(list.listed(tiles), list.combine, options));
 }

@@ -172,7 +172,7 @@ function gradientOperation({ x, inputs, outputs, compute }: Gradients): Operatio
           all.flatMap(({ launches }) => (typeof launches === "function" ? launches() : launches)),
       };
     },
-  }) as unknown as Operation;
+  });
 }
 
 /** x less its mean, over its deviation. */

@@ -273,7 +273,7 @@ class RowBody {
   }
 
   #total(): Scalar {
-    return constant(this.#op.compute, (this.#form.extents[this.#last] ?? 1) as never);
+    return constant(this.#op.compute, this.#form.extents[this.#last] ?? 1);
   }
 
   #piece(start: Scalar<"i32">): Piece {

@@ -295,9 +295,7 @@ export class RowPipeline {
 
   #total(): Scalar {
     const { groups } = extentsOf(this.#form);
-    const columns = constant(dtypes.i32, 0)
-      .add(groups as never)
-      .mul(this.#form.box);
+    const columns = constant(dtypes.i32, 0).add(groups).mul(this.#form.box);
     return columns.cast(this.#form.op.compute);
   }
 
@@ -307,15 +305,13 @@ export class RowPipeline {
     const start = this.#first(index).mul(box);
     const { threads, each, widest } = this.#shares();
     const { groups } = extentsOf(this.#form);
-    const extent = constant(dtypes.i32, 0)
-      .add(groups as never)
-      .mul(box);
+    const extent = constant(dtypes.i32, 0).add(groups).mul(box);
     const positions = (): Tile<"i32"> =>
       this.#byThreads(
         iota(dtypes.i32, [this.#groups, box], { axis: 0 })
           .mul(box)
           .add(iota(dtypes.i32, [this.#groups, box], { axis: 1 })),
-      ).add(start as never) as Tile<"i32">;
+      ).add(start) as Tile<"i32">;
     const isWithin = (): Tile<"bool"> => positions().lt(extent);
     return {
       within: (tile, value) =>

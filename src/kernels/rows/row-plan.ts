@@ -63,7 +63,7 @@ export function rowOperation(problem: RowProblem, given: unknown): Operation {
       },
     },
     given,
-  ) as unknown as Operation;
+  );
 }
 
 /** The leading axes, collapsed, then that of the rows. */

@@ -33,18 +33,14 @@ export function rowPiece(
       isWhole
         ? tile
         : positions()
-            .lt(extent as never)
+            .lt(extent)
             .select(tile, full(tile.dtype, [1, 1], value)),
     count: full(compute, [1, 1], 0).add(
-      (isWhole
+      isWhole
         ? constant(compute, columns)
-        : constant(dtypes.i32, extent as never)
-            .sub(start)
-            .minimum(columns)
-            .maximum(0)
-            .cast(compute)) as never,
+        : constant(dtypes.i32, extent).sub(start).minimum(columns).maximum(0).cast(compute),
     ),
-    total: constant(compute, extent as never),
+    total: constant(compute, extent),
     columns: positions,
     ...(rows === 1 && blocks * pieces > 1 && { range: { from: start, width: columns } }),
   };

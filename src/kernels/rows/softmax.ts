@@ -132,7 +132,7 @@ export function exponentialSums(
     statistic(part, "sum").mul(exponential(statistic(part, "high").sub(finite(high)), out));
   /** Takes the maximum of all pieces first, so that no sum is rescaled. */
   const measureAll = (pieces: readonly LoadedPiece[]): Statistics => {
-    const own = pieces.map(({ tiles, piece }) => inRow(tiles[name], piece) as Tile<"f32">);
+    const own = pieces.map(({ tiles, piece }) => inRow(tiles[name], piece));
     // On elements as loaded: packed pairs where they are narrow.
     const highs = own.map((each) => each.max({ axis: 1, keepDims: true }));
     const high = computed(

@@ -77,7 +77,7 @@ export function scanning(problem: ScanProblem, location: Location): Operation {
         source: configuration === undefined ? "heuristic" : "given",
       };
     },
-  }) as unknown as Operation;
+  });
 }
 
 /** The other axes, collapsed, then that of the scan. */

@@ -101,7 +101,7 @@ export function loadedPiece(
   const tiles = rule.arrays.flatMap(({ name, role }, position): (readonly [string, Tile])[] => {
     if (role === "output") return [];
     const window = form.window(argument[name] as Ref, position, place, sizes);
-    const tile = window.load({ fill: fill as number });
+    const tile = window.load({ fill });
     return [[name, tile.reshape(form.tileShape(position, sizes, [last - 1, last]))]];
   });
   const lifted = eachTile(rule.lift(Object.fromEntries(tiles)), (tile) =>
@@ -109,7 +109,7 @@ export function loadedPiece(
   );
   if (rule.fill !== undefined) return lifted;
   const at = iota(dtypes.i32, [1, columns], { axis: 1 }).add(place[last] as never);
-  return masked(rule, at.lt((form.extents[last] ?? 1) as never), lifted);
+  return masked(rule, at.lt(form.extents[last] ?? 1), lifted);
 }
 
 /** Stores the results of a piece. */

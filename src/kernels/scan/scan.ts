@@ -115,10 +115,10 @@ function ruleOf(
     state: { x: { dtype: state, identity: identity(state) } },
     reverse,
     fill: identity(state),
-    lift: (tiles) => ({ x: (only(tiles) as Tile).cast(state) }),
+    lift: (tiles) => ({ x: only(tiles).cast(state) }),
     merge: (left, right) => ({ x: merge(only(left), only(right)) }),
     ...{ total, together: total },
     running: (tiles) => ({ x: running[combine](only(tiles)) }),
-    finish: (tiles) => ({ out: (only(tiles) as Tile).cast(out) }),
+    finish: (tiles) => ({ out: only(tiles).cast(out) }),
   };
 }

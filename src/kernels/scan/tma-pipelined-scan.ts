@@ -197,7 +197,7 @@ export function pipelinedDimensions({ axes }: PipelinedScan): { readonly [name: 
   return {
     [rowsName]: lead?.extent ?? 1,
     [columnsName]: column?.extent ?? 1,
-    ...(Object.fromEntries(strides) as { readonly [name: string]: number }),
+    ...Object.fromEntries(strides),
   };
 }
 
@@ -304,7 +304,7 @@ class ScanPipeline {
     const { rule, configuration } = scan;
     const { columns, workers } = configuration;
     const [, extent] = extents();
-    const count = (of: Size): Scalar<"i32"> => constant(dtypes.i32, 0).add(of as never);
+    const count = (of: Size): Scalar<"i32"> => constant(dtypes.i32, 0).add(of);
     this.#scan = scan;
     this.#argument = argument;
     this.#row = argument["row"] as Scalar<"i32">;
@@ -407,8 +407,8 @@ class ScanPipeline {
     const at = iota(dtypes.i32, [threads, this.#each], { axis: 0 })
       .mul(this.#each)
       .add(iota(dtypes.i32, [threads, this.#each], { axis: 1 }))
-      .add(this.#piece(wave).mul(this.#scan.configuration.columns) as never);
-    return masked(rule, at.lt(extent as never), lifted);
+      .add(this.#piece(wave).mul(this.#scan.configuration.columns));
+    return masked(rule, at.lt(extent), lifted);
   }
 
   /** The index of this block's piece of a wave; past the last piece, the number of pieces. */

@@ -2,7 +2,7 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { tensor, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
 import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
 import { greatestKey, keyFormat, keysOf, numbersOf } from "./sortable-keys.ts";
 
@@ -52,8 +52,7 @@ export function sortRowsKernel(form: BlockSortForm, length: number): KernelDefin
       },
     },
     (given) => {
-      const argument = given as unknown as { readonly [name: string]: Ref };
-      const first = (given.block as Scalar<"i32">).mul(form.rows);
+      const first = given.block.mul(form.rows);
       const window = [slice(first, form.rows), slice(0, columns)] as const;
       const indices = iota(dtypes.i32, shape, { axis: 1 });
       // Elements beyond the end sort last: the sort is stable.
@@ -66,10 +65,8 @@ export function sortRowsKernel(form: BlockSortForm, length: number): KernelDefin
       const kept = [form.rows, form.kept ?? columns];
       const stored = [slice(first, form.rows), slice(0, form.kept ?? columns)] as const;
       if (form.writesKeys)
-        argument["out"]
-          ?.at(...stored)
-          .store(numbersOf(sorted.slice([0, 0], kept), dtype, descending));
-      if (moved !== undefined) argument["to"]?.at(...stored).store(moved.slice([0, 0], kept));
+        given["out"]?.at(...stored).store(numbersOf(sorted.slice([0, 0], kept), dtype, descending));
+      if (moved !== undefined) given["to"]?.at(...stored).store(moved.slice([0, 0], kept));
     },
-  ) as unknown as KernelDefinition;
+  );
 }

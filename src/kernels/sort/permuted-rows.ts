@@ -4,7 +4,6 @@
  *   x [2, 100, 3], axis 1     rows [2, 3, 100] ──▶ 6 rows of 100 ──▶ the best 4 of each [2, 3, 4] ──▶ back [2, 4, 3]
  */
 import type { DType } from "../../formats/dtype.ts";
-import type { Operation } from "../../device/operation.ts";
 import { tensor } from "../../lang/index.ts";
 import type { TensorSpec } from "../../lang/index.ts";
 import { permute } from "../movement/strided-copies.ts";
@@ -73,7 +72,7 @@ export class PermutedRows {
 
 function moved(x: TensorSpec, axes: readonly number[], from: string, to: string): Step {
   return {
-    operation: permute({ x, permutation: axes }) as unknown as Operation,
+    operation: permute({ x, permutation: axes }),
     dimensions: {},
     arrays: { x: from, out: to },
   };

@@ -88,7 +88,7 @@ export function countDigitsKernel(form: RadixForm): KernelDefinition {
       for (let pass = 0; pass < passes; pass += 1)
         state.at(pass, row, totalsRow).atomicAdd(counts.at(pass).load());
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 export function digitOf(keys: Tile<"u32">, shift: number | Scalar<"u32">): Tile<"i32"> {

@@ -101,13 +101,13 @@ export function selectKernel(
       const count = gather(form, own, boundOf(form, own), { keys, from });
       const best = sortCandidates(form, { keys, from }, count);
       const position = best.position.slice([0], [k]).add(part.mul(piece));
-      const positions = (given as { readonly positions?: Ref<"i32"> }).positions;
+      const positions = given.positions;
       values.at(row, part).store(numbersOf(best.key.slice([0], [k]), dtype, !form.least));
       // What is beyond the end has no place; it is left behind before the last stage.
       const place = positions?.at(row, position).load({ where: position.lt(width) });
       indices.at(row, part).store(place ?? position);
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** The keys of a piece, [threads, elements of a thread]; beyond the end, the greatest key. */

@@ -31,7 +31,7 @@ export function takeAlongKernel(dtype: DType): KernelDefinition {
         .at(layer, here)
         .store(x.at(layer, own, columns).load({ where }));
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** A launch of the kernel, by the names of its arrays. */

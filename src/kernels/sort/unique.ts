@@ -15,7 +15,7 @@ import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
 import { tensor, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
-import type { TensorSpec, Empty, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import type { TensorSpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
@@ -105,11 +105,11 @@ export function unique<
     );
   const wanted: Wanted = { dtype: x.dtype, size, counts, indices, inverse, fill: spec.fill };
   // What the format cannot hold is refused here, not when sizes are known.
-  if (spec.fill !== undefined) fill({ out: tensor(x.dtype, [size]), value: spec.fill as number });
+  if (spec.fill !== undefined) fill({ out: tensor(x.dtype, [size]), value: spec.fill });
   const row = dim("length");
   const parts: Parts = {
-    sort: sort({ x: tensor(x.dtype, [row]), indices: indices || inverse }) as unknown as Operation,
-    scan: scan({ x: tensor(i32, [row]) }) as unknown as Operation,
+    sort: sort({ x: tensor(x.dtype, [row]), indices: indices || inverse }),
+    scan: scan({ x: tensor(i32, [row]) }),
     kernels: new Map(),
   };
   return operation({
@@ -295,7 +295,7 @@ function markKernel(wanted: Wanted): KernelDefinition {
       let isSame = own.eq(before);
       if (dtype.kind === "float") isSame = isSame.or(own.isNan().and(before.isNan()));
       differs.at(here).store(isInside.and(isSame).not().cast(i32));
-      const { permutation, firsts } = given as { readonly [name: string]: Ref<"i32"> | undefined };
+      const { permutation, firsts } = given;
       if (permutation === undefined || firsts === undefined) return;
       for (const [at, isOf] of kinds.entries()) {
         const where = isOf(own).and(position.lt(length));
@@ -306,7 +306,7 @@ function markKernel(wanted: Wanted): KernelDefinition {
         firsts.at(full(i32, [1], at)).atomic("min", first, { where: first.lt(nowhere) });
       }
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** Where each distinct element begins, how many there are, and which of them each element is. */
@@ -326,7 +326,6 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
       inouts: { starts: tensor(i32, [size + 1]) },
     },
     ({ i, numbers, starts, count, ...given }) => {
-      const arrays = given as { readonly permutation?: Ref<"i32">; readonly inverse?: Ref<"i32"> };
       const here = slice(i.mul(span), span);
       const position = iota(i32, [span], { axis: 0 }).add(i.mul(span));
       const isInside = position.lt(length);
@@ -340,10 +339,10 @@ function numberKernel(size: number, inverse: boolean): KernelDefinition {
       const isLast = position.eq(length.sub(1));
       starts.at(own).store(full(i32, [span], length), { where: isLast.and(own.le(size)) });
       count.at(full(i32, [span], 0)).store(own, { where: isLast });
-      if (arrays.permutation === undefined) return;
-      arrays.inverse?.at(arrays.permutation.at(here).load()).store(own.sub(1), { where: isInside });
+      if (given.permutation === undefined) return;
+      given.inverse?.at(given.permutation.at(here).load()).store(own.sub(1), { where: isInside });
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 /** The distinct elements, how often each occurs, and where each is first. */
@@ -368,7 +367,6 @@ function takeKernel(wanted: Wanted): KernelDefinition {
       },
     },
     ({ i, sorted, starts, count, values, ...given }) => {
-      const arrays = given as { readonly [name: string]: Ref<"i32"> | undefined };
       const here = slice(i.mul(span), span);
       const number = iota(i32, [span], { axis: 0 }).add(i.mul(span));
       const isThere = number.lt(count.at(0).loadScalar()).and(number.lt(size));
@@ -376,13 +374,11 @@ function takeKernel(wanted: Wanted): KernelDefinition {
       const start = starts.at(number).load({ where: isThere, fill: 0 });
       const least = sorted.at(start).load();
       const filled =
-        value === undefined
-          ? least
-          : isThere.select(least as Tile<"f32">, full(dtype as DType<"f32">, [1], value as number));
+        value === undefined ? least : isThere.select(least, full(dtype, [1], value as number));
       values.at(here).store(filled);
       const end = starts.at(number.add(1)).load({ where: isThere, fill: 0 });
-      if (counts) arrays["counts"]?.at(here).store(end.sub(start));
-      const { permutation, firsts, indices: out } = arrays;
+      if (counts) given["counts"]?.at(here).store(end.sub(start));
+      const { permutation, firsts, indices: out } = given;
       if (permutation === undefined || out === undefined) return;
       let place = permutation.at(start).load();
       if (firsts !== undefined)

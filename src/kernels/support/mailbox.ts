@@ -111,7 +111,7 @@ export function receiveAll(
       );
       word += halves.length;
       const bits = halves.reduce((low, high) => low.or(high));
-      return [name, bits.cast(unsignedOf(dtype)).bitcast(dtype) as Tile];
+      return [name, bits.cast(unsignedOf(dtype)).bitcast(dtype)];
     }),
   );
 }

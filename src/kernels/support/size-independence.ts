@@ -160,7 +160,7 @@ function stepsOf(ops: readonly AnyOp[], results: readonly Value[]): readonly Ste
 
 /** An op with its numbers, but for extents. */
 function textOf(op: AnyOp): string {
-  const attributes = Object.entries(op.attributes as { readonly [name: string]: unknown })
+  const attributes = Object.entries(op.attributes)
     .filter(([, value]) => ["number", "bigint", "boolean", "string"].includes(typeof value))
     .map(([name, value]) => ` ${name} ${String(value)}`);
   return `${opName(op)}${attributes.join(",")}`;

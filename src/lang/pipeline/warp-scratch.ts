@@ -29,9 +29,7 @@ export function withScratch(
   body: (objects: Named) => Tree | undefined,
 ): unknown {
   const { warps } = trace;
-  return warps === undefined
-    ? scoped(scratch, body as (objects: unknown) => Tree)
-    : body(aroundWarps(trace, warps, scratch));
+  return warps === undefined ? scoped(scratch, body) : body(aroundWarps(trace, warps, scratch));
 }
 
 function aroundWarps(trace: Trace, warps: WarpCode, scratch: PipelineScratch): Named {

@@ -104,7 +104,7 @@ export class SummedBoxes implements BoxFinder {
     if (op === undefined || value.type.kind !== "scalar" || value.type.dtype !== dtypes.i32)
       return own;
     if (op.kind === "constant")
-      return { constant: BigInt(op.attributes.value as number), factors: new Map() };
+      return { constant: BigInt(op.attributes.value), factors: new Map() };
     if (op.kind !== "binary") return own;
     const { fn } = op.attributes;
     if (fn !== "add" && fn !== "sub" && fn !== "mul") return own;

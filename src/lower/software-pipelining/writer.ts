@@ -48,7 +48,7 @@ export class Writer {
   again(op: AnyOp, mapped: Map<Value, Value>): void {
     const { kind, operands, attributes, regions } = substituteOperands(op, mapped);
     // The op's own parts fit its kind, which TypeScript cannot see for a union.
-    const results = this.add(kind, operands as never, attributes as never, regions as never);
+    const results = this.add(kind, operands, attributes, regions);
     op.results.forEach((old, position) => {
       const result = results[position];
       if (result !== undefined) mapped.set(old, result);

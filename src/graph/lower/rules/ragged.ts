@@ -39,10 +39,7 @@ function groupOf(row: Index, ends: readonly Tile<"i32">[]): Tile<"i32"> {
   const place = tileOfIndex(row);
   const one = full(i32, [1], 1);
   const zero = full(i32, [1], 0);
-  return ends.reduce<Tile<"i32">>(
-    (group, end) => group.add((place.ge(end) as Tile<"bool">).select(one, zero)),
-    zero,
-  );
+  return ends.reduce<Tile<"i32">>((group, end) => group.add(place.ge(end).select(one, zero)), zero);
 }
 
 /** Groups whose bounds one kernel keeps, each in a value of its own. */
@@ -73,8 +70,8 @@ export function raggedDotAt(
   const row = axes[leftAxes.batch.length + leftAxes.free.indexOf(ragged)] ?? 0;
   const group = isContracting ? (points.axes[0] ?? 0) : groupOf(row, bounds.slice(1));
   const isMine = (place: Index): Tile<"bool"> => {
-    if (!isContracting) return tileOfIndex(group).lt(bounds.length - 1) as Tile<"bool">;
-    return groupOf(place, bounds.slice(1)).eq(tileOfIndex(group)) as Tile<"bool">;
+    if (!isContracting) return tileOfIndex(group).lt(bounds.length - 1);
+    return groupOf(place, bounds.slice(1)).eq(tileOfIndex(group));
   };
   const depth = leftAxes.contracted.map((axis) => left.shape[axis] ?? 1);
   const products = productsOf(left.element, right.element, resultOf(op), sizeOf(depth));

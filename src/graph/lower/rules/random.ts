@@ -55,7 +55,7 @@ function stateWord(
 }
 
 function wide(index: Index): Tile<"u64"> {
-  return tileOfIndex(index).cast(u64) as Tile<"u64">;
+  return tileOfIndex(index).cast(u64);
 }
 
 /** The one of several tiles that an index names. */

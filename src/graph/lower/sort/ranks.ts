@@ -48,8 +48,8 @@ function ranksAt(
 ): readonly Tile[] {
   const own = inputs.map((value) => context.element(value, points));
   const place = tileOfIndex(points.axis(axis));
-  const zero = full(i32, [1], 0) as Tile;
-  const one = full(i32, [1], 1) as Tile;
+  const zero = full(i32, [1], 0);
+  const one = full(i32, [1], 1);
   return foldTurns(points.shape[axis] ?? 1, [zero], points, context, (turn, [rank], inner) => {
     const other = inputs.map((value) => inner.element(value, along(points, axis, turn)));
     const isBefore = comesBefore(comparator, other, own, points, inner);
@@ -71,7 +71,7 @@ function placedAt(
   const start = inputs.map((value) => context.element(value, points));
   return foldTurns(points.shape[axis] ?? 1, start, points, context, (turn, carry, inner) => {
     const there = along(points, axis, turn);
-    const isHere = inner.element(ranks, there).eq(place as Tile);
+    const isHere = inner.element(ranks, there).eq(place);
     return inputs.map((value, i) => select(isHere, inner.element(value, there), carry[i] as Tile));
   });
 }

@@ -279,7 +279,7 @@ function tilesInLoop(work: Work, index: Scalar<"i32">): Waiting {
 function emptyPieces({ form, shapes: { columns, piece } }: Work): readonly Tile[] {
   const { problem, configuration } = form;
   const shape = configuration.swapAB ? [piece, threadRows] : [threadRows, piece];
-  return Array.from({ length: columns / piece }, () => zeros(problem.out.dtype, shape) as Tile);
+  return Array.from({ length: columns / piece }, () => zeros(problem.out.dtype, shape));
 }
 
 function storeWaiting(work: Work, { isThere, pieces, place }: Waiting, index: Scalar<"i32">): void {

@@ -86,8 +86,8 @@ function factorsIn(
 }
 
 function multiplied(sums: Tile, { rows, columns }: Factors): Tile {
-  const [left, right] = [rows as Tile<"f64">, columns as Tile<"f64">];
-  return dot(left, right, { accumulator: sums as Tile<"f64">, dtype: dtypes.f64 }) as Tile;
+  const [left, right] = [rows, columns];
+  return dot(left, right, { accumulator: sums, dtype: dtypes.f64 });
 }
 
 /** What is multiplied next, and what it is added to. */
@@ -126,7 +126,7 @@ export function doubleSums(
     return { sums, factors };
   };
   full.at(first).wait();
-  const none: Tile = zeros(dtypes.f64, [threadRows, shapes.columns]) as Tile;
+  const none: Tile = zeros(dtypes.f64, [threadRows, shapes.columns]);
   const start = { running: { sums: none, factors: factorsOf(first, 0) }, slot: first };
   const before = loop({ to: steps.sub(1), carry: start }, (_, { running, slot }) => {
     const { sums, factors } = throughSlot(running, slot);

@@ -44,7 +44,7 @@ export function isHeld(
 
 /** The rows of a tile in registers, in the order in which lanes read them. */
 export function heldRows(rows: Ref): Tile<"tf32"> {
-  const read = rows.load() as Tile<"tf32">;
+  const read = rows.load();
   const [count = 64, depth = 0] = read.shape;
   // TMA overwrites what lanes have read here.
   commitShared();
@@ -60,5 +60,5 @@ export function orderedSums(sums: Tile): Tile {
   return sums
     .reshape([count / 64, 2, 2, 2, 2, 2, 2, columns])
     .transpose([0, 1, 5, 2, 4, 6, 3, 7])
-    .reshape([count, columns]) as Tile;
+    .reshape([count, columns]);
 }

@@ -24,9 +24,9 @@ export function eachSegment<S extends Tree>(
   body: Body<S>,
 ): S {
   const inRounds = (of: Segments["bounds"], start: S): S =>
-    loop({ ...of, carry: start as Tree }, (index, carried) =>
-      body(at(index), carried as S, () => index.eq(of.from)),
-    ) as S;
+    loop({ ...of, carry: start }, (index, carried) =>
+      body(at(index), carried, () => index.eq(of.from)),
+    );
   if (counting === undefined) return inRounds(bounds, state);
   const { counter, mailbox, blocks, rounds } = counting;
   const skipped = rounds.sub(1).mul(blocks);

@@ -133,13 +133,13 @@ function everyFourth(tile: Tile, at: number): Tile {
   return tile
     .reshape([block, chunks, 4])
     .slice([0, 0, at], [block, chunks, 1])
-    .reshape([block, chunks]) as Tile;
+    .reshape([block, chunks]);
 }
 
 /** What is compared: greater for greater magnitudes, and greatest for NaN. */
 function magnitude(tile: Tile): Tile<"i32"> {
-  if (!isFloat(tile.dtype)) return tile.cast(dtypes.i32).abs() as Tile<"i32">;
-  return tile.cast(dtypes.f32).bitcast(dtypes.i32).and(0x7fffffff) as Tile<"i32">;
+  if (!isFloat(tile.dtype)) return tile.cast(dtypes.i32).abs();
+  return tile.cast(dtypes.f32).bitcast(dtypes.i32).and(0x7fffffff);
 }
 
 /** Which of four are held: those that fewer than two others come before. */
@@ -148,7 +148,7 @@ function heldOnes(tiles: readonly Tile[]): readonly Tile<"bool">[] {
   return keys.map((own, at) => {
     const before = keys
       .flatMap((key, other) => (other === at ? [] : [other < at ? key.ge(own) : key.gt(own)]))
-      .map((each) => each.cast(dtypes.i32) as Tile<"i32">);
+      .map((each) => each.cast(dtypes.i32));
     return before.reduce((sum, each) => sum.add(each)).lt(2);
   });
 }
@@ -183,20 +183,20 @@ function compressKernel(weights: Sparse24Spec): KernelDefinition {
       const columns = x
         .at(slice(i.mul(block), block), across)
         .load()
-        .transpose() as Tile;
+        .transpose();
       const elements = [0, 1, 2, 3].map((at) => everyFourth(columns, at));
       const isHeld = heldOnes(elements);
       const pair = firstTwo(elements, isHeld).map((each) => each.reshape([block, chunks, 1]));
       const values = concatenate(pair, { axis: 2 }).reshape([block, held]);
-      (b as Ref).at(across, slice(i.mul(held), held)).store(values as Tile);
+      b.at(across, slice(i.mul(held), held)).store(values);
       const numbers = [0, 1, 2, 3].map((at) => full(dtypes.i32, [block, chunks], at));
       const [first, second] = firstTwo(numbers, isHeld);
       const shifts = iota(dtypes.i32, [block, 4, 4], { axis: 2 }).shl(2);
       const words = first.or(second.shl(2)).reshape([block, 4, 4]).shl(shifts).sum({ axis: 2 });
-      const stored = packedMetadata(words.cast(dtypes.u16) as Tile<"u16">, dtype.bits);
-      (bMetadata as Ref).at(j, slice(i, 1)).store(stored as Tile);
+      const stored = packedMetadata(words.cast(dtypes.u16), dtype.bits);
+      bMetadata.at(j, slice(i, 1)).store(stored);
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
 function expandKernel(weights: Sparse24Spec): KernelDefinition {

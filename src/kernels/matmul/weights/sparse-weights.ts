@@ -62,7 +62,7 @@ export function sparse24<D extends SparseFormat>(
   shape: readonly [k: Size, n: Size],
 ): Sparse24Spec<D> {
   const location = captureLocation();
-  if (!sparseFormats.some((name) => dtypes[name] === (dtype as unknown)))
+  if (!sparseFormats.some((name) => dtypes[name] === dtype))
     throw refused(
       "TW9902",
       "sparse weights have no such format",

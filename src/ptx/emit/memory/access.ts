@@ -86,7 +86,7 @@ function accessBy(
   if (unit.kind === "elements")
     return elementAccess(context, { window, layout, shape, always, gather });
   const regular = regularAccess<Position, GlobalValue, SharedValue>(
-    window as Exclude<RefValue, { kind: "reshaped" }>,
+    window,
     { layout, shape, gather },
     { flatten: (whole, line) => reshapeBox(context, whole, line), zero: zeroPosition },
   );
