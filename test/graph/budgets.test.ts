@@ -11,8 +11,11 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliDecompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import { array, lower } from "tilewright/arrays";
 import { compilePlan, parseGraph, planCosts } from "tilewright/graph";
 import type { StepCost } from "tilewright/graph";
+import * as characters from "../../examples/characters.ts";
+import * as gpt2 from "../../examples/gpt2.ts";
 import { isSlow } from "../../src/graph/plan/cost-notes.ts";
 import { repositoryRoot } from "../source-files.ts";
 import { takesAll } from "../support/sample.ts";
@@ -38,8 +41,32 @@ const isUpdate = process.env["UPDATE_GOLDEN"] === "1";
 /** Compressed texts, and those that JAX printed of small programs. */
 const folders = ["test/fixtures/models", "test/fixtures/programs"] as const;
 
-const texts = new Map<string, () => string>(
-  folders.flatMap((folder) =>
+/** Programs of the examples, in their small forms. */
+const examples: readonly (readonly [string, () => string])[] = [
+  [
+    "examples/characters.ts",
+    () => {
+      const { tiny } = characters.configurations;
+      type Tokens = Parameters<typeof characters.forward>[1];
+      const forward = (own: characters.Parameters, tokens: Tokens) =>
+        characters.forward(own, tokens, tiny);
+      const tokens = array([Array.from({ length: tiny.context }, (_, i) => i % 27)], "i32");
+      return lower(forward, characters.initialParameters(tiny, 27), tokens);
+    },
+  ],
+  [
+    "examples/gpt2.ts",
+    () => {
+      const { tiny } = gpt2.configurations;
+      const state = gpt2.initialState(gpt2.initialParameters(tiny));
+      return lower(gpt2.stepOf(tiny), state, ...gpt2.sampleBatch(tiny, 1));
+    },
+  ],
+];
+
+const texts = new Map<string, () => string>([
+  ...examples,
+  ...folders.flatMap((folder) =>
     readdirSync(join(repositoryRoot, folder)).flatMap((file) => {
       const [, name, compressed] = /^(.*)\.mlir(\.br)?$/.exec(file) ?? [];
       if (name === undefined) return [];
@@ -49,7 +76,7 @@ const texts = new Map<string, () => string>(
       return [[name, text] as const];
     }),
   ),
-);
+]);
 
 function costsOf(name: string): readonly StepCost[] {
   const [module] = parseGraph(texts.get(name)?.() ?? "", `${name}.mlir`);
