@@ -67,7 +67,7 @@ describe("plans", () => {
       return %1, %3 : tensor<8xf32>, tensor<8xf32>
     }`);
     expect(text.split("\n")).toEqual([
-      "plan main",
+      "plan main, target sm_90a, matmul precision f32",
       "arena 0 bytes",
       "launch negate(arg0) -> result0",
       "launch negate(arg1) -> result1",

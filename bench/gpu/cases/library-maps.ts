@@ -142,8 +142,8 @@ function quantizeCase(to: "i8" | "f8e4m3fn", rows: number, columns: number): Ben
 function quantizeBlocksCase(format: ScaledFormat, rows: number, columns: number): BenchCase {
   const { name, element, scale, block, largest } = format;
   const [across, along] = block;
-  const scales = (rows / across) * (columns / along);
-  const counts = [rows / across, columns / along];
+  const counts = [Math.ceil(rows / across), Math.ceil(columns / along)] as const;
+  const scales = counts[0] * counts[1];
   return besideCopy({
     name: `library quantizeBlocks bf16 to ${name} ${rows}x${columns}`,
     task: { op: "quantizeBlocks", rows, columns, dtype: "bf16", out: name },
