@@ -10,11 +10,13 @@
  *     @%p1 bra $done;                           an instruction
  *   }
  */
+import { checkForm, GroupCheck } from "../forms/index.ts";
 import type {
   FunctionDirective,
   Instruction,
   Linkage,
   PtxFunction,
+  PtxModule,
   SourcePosition,
   Statement,
   Variable,
@@ -44,12 +46,15 @@ const functionDirectives: ReadonlySet<string> = new Set([
 
 const nestingLimit = 200;
 
+/** What the module's first lines say. */
+export type Header = Pick<PtxModule, "version" | "target" | "targetOptions">;
+
 /** Reads from the result or name on. */
 export function readFunction(
   scanner: Scanner,
   moduleScope: Scope,
-  entry: boolean,
-  linkage: Linkage | undefined,
+  header: Header,
+  { entry, linkage }: { readonly entry: boolean; readonly linkage: Linkage | undefined },
 ): PtxFunction {
   const scope = new Scope(moduleScope);
   const results = entry ? [] : readParameters(scanner, scope);
@@ -68,7 +73,7 @@ export function readFunction(
     directives,
   } as const;
   if (scanner.accept(";")) return start;
-  return { ...start, body: new BodyReader(scanner, scope).read() };
+  return { ...start, body: new BodyReader(scanner, scope, header).read() };
 }
 
 /** `(.param .b32 a, …)`, or nothing. */
@@ -110,11 +115,14 @@ function readDirectives(scanner: Scanner): readonly FunctionDirective[] {
 class BodyReader {
   readonly #scanner: Scanner;
   readonly #operands: OperandReader;
+  readonly #header: Header;
+  readonly #groups = new GroupCheck();
   #position: SourcePosition | undefined;
   #depth = 0;
 
-  constructor(scanner: Scanner, scope: Scope) {
+  constructor(scanner: Scanner, scope: Scope, header: Header) {
     this.#scanner = scanner;
+    this.#header = header;
     this.#operands = new OperandReader(scanner, scope);
   }
 
@@ -203,7 +211,15 @@ class BodyReader {
     const operands = this.#operands.operands(opcode === "call" || opcode.startsWith("call."));
     const position = this.#position;
     const line = scanner.lineAt(start);
-    return { kind: "instruction", opcode, operands, guard, position, line } satisfies Instruction;
+    const instruction: Instruction = {
+      ...{ kind: "instruction", opcode, operands, guard, position, line },
+    };
+    const problem = checkForm(instruction, this.#header) ?? this.#groups.next(instruction);
+    if (problem !== undefined) {
+      const { code, message, expected, found } = problem;
+      scanner.fail(code, message, start, expected, { found });
+    }
+    return instruction;
   }
 
   #labelled(name: string, start: number): Statement {

@@ -11,6 +11,7 @@
  */
 import type { Linkage, PtxFunction, PtxModule, Section, Variable } from "../module.ts";
 import { readFunction } from "./functions.ts";
+import type { Header } from "./functions.ts";
 import { readNumber } from "./positions.ts";
 import { Scanner } from "./scanner.ts";
 import { Scope } from "./scope.ts";
@@ -34,13 +35,15 @@ class ModuleReader {
   readonly #sections: Section[] = [];
   readonly #declarations: (Variable | PtxFunction)[] = [];
   readonly #defined = new Set<string>();
+  #header: Header = { version: "", target: "" };
 
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
   }
 
   read(): PtxModule {
-    const header = this.#header();
+    const header = this.#readHeader();
+    this.#header = header;
     while (!this.#scanner.atEnd) if (!this.#scanner.accept(";")) this.#declaration();
     this.#scope.close(this.#scanner);
     return {
@@ -51,7 +54,7 @@ class ModuleReader {
     };
   }
 
-  #header(): Pick<PtxModule, "version" | "target" | "targetOptions"> {
+  #readHeader(): Header {
     const scanner = this.#scanner;
     if (!scanner.acceptWord(".version")) scanner.unexpected(".version");
     const version = scanner.numeral();
@@ -114,7 +117,7 @@ class ModuleReader {
 
   #function(entry: boolean, linkage: Linkage | undefined, start: number): void {
     const scanner = this.#scanner;
-    const declaration = readFunction(scanner, this.#scope, entry, linkage);
+    const declaration = readFunction(scanner, this.#scope, this.#header, { entry, linkage });
     const { name, body } = declaration;
     if (body !== undefined) {
       if (this.#defined.has(name))

@@ -40,4 +40,32 @@ export const ptxTextCodes = registerCodes({
     example: ".global .texref image;",
     remedy: "use what PTX for sm_80 to sm_90a needs: no textures, no 32-bit addresses",
   },
+  TW7107: {
+    title: "PTX instruction with other modifiers",
+    cause:
+      "The instruction has no form with these modifiers: one is missing, or does not go with the others.",
+    example: "tcgen05.ld.sync.aligned.16x256b.x64.b32 {%r0, %r1}, [%r9];",
+    remedy: "write the modifiers that are expected",
+  },
+  TW7108: {
+    title: "PTX instruction with other operands",
+    cause: "The instruction's form takes operands of other kinds, widths or numbers.",
+    example: "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r0, %r1}, [%r9];",
+    remedy: "write the operand that is expected",
+  },
+  TW7109: {
+    title: "PTX instruction that the target or version lacks",
+    cause:
+      "GPUs of the module's target, or its version of PTX, do not have this form of the instruction.",
+    example: ".target sm_120a\n… tcgen05.wait::ld.sync.aligned;",
+    remedy: "compile for a target that has it, or raise .version",
+  },
+  TW7110: {
+    title: "PTX function of blocks and of pairs of blocks",
+    cause:
+      "All tcgen05 instructions of a function have one .cta_group: blocks work alone, or in pairs.",
+    example:
+      "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\ntcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
+    remedy: "write the same .cta_group everywhere in the function",
+  },
 });

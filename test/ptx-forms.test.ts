@@ -1,0 +1,114 @@
+/**
+ * Forms of instructions of newer GPUs, held against what ptxas 13.0 takes. `fixtures/ptx-forms.txt` has a line each: its answers
+ * for eight targets, Y or -, and the instructions; `{%r0…%r7}` are eight registers.
+ */
+import { describe, expect, test } from "vitest";
+import { parsePtx } from "../src/ptx/parser/index.ts";
+import { printPtx } from "../src/ptx/printer.ts";
+import { TilewrightError } from "../src/support/diagnostics.ts";
+import { readText } from "./source-files.ts";
+
+const targets = [
+  ...["sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a", "sm_100f", "sm_120f", "sm_100"],
+] as const;
+
+function spelledOut(text: string): string {
+  return text.replace(/%r(\d+)…%r(\d+)/g, (_, first: string, last: string) =>
+    Array.from(
+      { length: Number(last) - Number(first) + 1 },
+      (__, index) => `%r${Number(first) + index}`,
+    ).join(", "),
+  );
+}
+
+function moduleOf(code: string, target: string, version = "9.0"): string {
+  return `.version ${version}
+.target ${target}
+.address_size 64
+.extern .shared .align 1024 .b8 sm[];
+.visible .entry k(.param .u64 gp)
+{
+.reg .pred %p<16>; .reg .b16 %h<32>; .reg .b32 %r<300>; .reg .b64 %rd<64>; .reg .b128 %q<4>; .reg .f32 %f<8>;
+${spelledOut(code)}
+ret;
+}
+`;
+}
+
+/** The code of what is wrong; undefined for what is taken, and prints to what reads the same. */
+function refusal(code: string, target: string, version?: string): TilewrightError | undefined {
+  try {
+    const printed = printPtx(parsePtx(moduleOf(code, target, version), "probe.ptx"));
+    expect(printPtx(parsePtx(printed))).toBe(printed);
+    return undefined;
+  } catch (error) {
+    if (error instanceof TilewrightError) return error;
+    throw error;
+  }
+}
+
+const rows = readText("test/fixtures/ptx-forms.txt")
+  .trimEnd()
+  .split("\n")
+  .map((line) => ({ answers: line.slice(0, targets.length), code: line.slice(9) }));
+
+test("all forms have the answers of the assembler for eight targets", () => {
+  const answered = rows
+    .filter(({ code }) => code.startsWith("tcgen05."))
+    .map(({ answers, code }) => {
+      const ours = targets.map((target) => (refusal(code, target) === undefined ? "Y" : "-"));
+      return { code, ours: ours.join(""), answers };
+    });
+  expect(answered.filter(({ ours, answers }) => ours !== answers)).toEqual([]);
+  expect(answered.length).toBeGreaterThan(190);
+});
+
+describe("what is refused is said with its line", () => {
+  test.each([
+    [
+      "TW7107",
+      "tcgen05.ld.sync.aligned.16x256b.x64.b32 {%r0…%r127}, [%r299];",
+      ".x64",
+      ".x1, .x2, .x4, .x8, .x16, .x32",
+    ],
+    ["TW7107", "tcgen05.ld.32x32b.x1.b32 {%r0}, [%r9];", "none of them", ".sync"],
+    [
+      "TW7108",
+      "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r0,%r1}, [%r9];",
+      "{%r0, %r1}",
+      "a vector of 4, each a register of 32 bits",
+    ],
+    [
+      "TW7108",
+      "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd3, %rd4, %r2, %p1, 16;",
+      "16",
+      "a constant from 0 to 15",
+    ],
+    [
+      "TW7109",
+      "tcgen05.mma.cta_group::1.kind::i8 [%r1], %rd3, %rd4, %r2, %p1;",
+      "sm_103a",
+      "sm_100a and sm_110a",
+    ],
+    [
+      "TW7110",
+      "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
+      ".cta_group::2",
+      ".cta_group::1",
+    ],
+  ])("%s: %s", (code, text, found, expected) => {
+    const refused = refusal(text, "sm_103a");
+    expect(refused).toMatchObject({ code, found, expected });
+    expect(refused?.position).toMatchObject({ file: "probe.ptx", line: 8 });
+  });
+
+  test("an older version of PTX lacks what came later", () => {
+    const code = "tcgen05.wait::ld.sync.aligned;";
+    expect(refusal(code, "sm_100a", "8.6")).toBeUndefined();
+    expect(refusal(code, "sm_100a", "8.5")).toMatchObject({
+      code: "TW7109",
+      found: ".version 8.5",
+      expected: ".version 8.6 or later",
+    });
+  });
+});
