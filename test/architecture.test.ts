@@ -23,6 +23,7 @@ const folderOrder = [
   "lower",
   "emulator",
   "device",
+  "cpu",
   "cuda",
   "runtime",
   "bench",
