@@ -215,7 +215,7 @@ function formatOf(value: GraphValue): DType | undefined {
   const { element } = typeOfArray(value);
   const { dtype, kind } = elements[element];
   const stored = storageOf(element);
-  // Codes of f4e2m1fn are u8 to kernels. Integers of 2 and 4 bits lie one in a byte in programs, and packed in kernels.
+  // Integers of 2 and 4 bits lie one in a byte in programs, and packed in kernels.
   return kind === "float" || stored === dtype ? stored : undefined;
 }
 

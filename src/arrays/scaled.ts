@@ -241,7 +241,6 @@ function byKernel(
     quantizeBlocksOperation({
       x: tensor(of, sizes) as TensorSpec<"f32">,
       ...{ format, axis, scaleRounding },
-      ...(format.element.bits === 4 && { out: dtypes.u8 }),
     }) as unknown as Operation,
     (...[x, globalScale]: readonly NDArray[]): Quantised => {
       if (x === undefined) throw new Error("there is nothing to quantise");

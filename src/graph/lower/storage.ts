@@ -9,7 +9,7 @@
  * | f64, f32, f16, bf16        | itself | itself                                                    |
  * | f8E4M3FN, f8E5M2, f8E8M0FNU | itself | f32, rounded by StableHLO's rule after every op          |
  * | f6E2M3FN, f6E3M2FN         | itself | likewise; a byte each                                     |
- * | f4E2M1FN                   | u8     | likewise, a code a byte: maps write elements one by one   |
+ * | f4E2M1FN                   | itself | likewise; two a byte                                     |
  * | complex<f32>, complex<f64> | its parts | two values of real numbers (`complex/`)                |
  *
  * All others are refused where a program would run.
@@ -30,7 +30,6 @@ const narrow: { readonly [E in ElementType]?: DType } = {
   i4: dtypes.i8,
   ui2: dtypes.u8,
   ui4: dtypes.u8,
-  f4E2M1FN: dtypes.u8,
 };
 
 /** The format that an element lies in; undefined where devices have none. */

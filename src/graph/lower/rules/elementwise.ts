@@ -12,7 +12,7 @@ import type { Lowering, Lowerings } from "../lowering.ts";
 import { scaleIndex, tileOfIndex } from "../points/indices.ts";
 import { Points } from "../points/points.ts";
 import { cannotRun, dtypeOf, hasOtherCodes, narrowBits, tensorTypeOf } from "../storage.ts";
-import { constantTile, select, unsignedOf } from "../tiles/bits.ts";
+import { codeBits, constantTile, ofCodeBits, select, unsignedOf } from "../tiles/bits.ts";
 import { converted, lifted, settled, wrapped } from "../tiles/convert.ts";
 import { binaryTiles, compareTiles, reducePrecision, unaryTiles } from "../tiles/elementwise.ts";
 
@@ -84,7 +84,7 @@ const families = Object.fromEntries([
 
 /** Elements as integers with their bits and no more. */
 function codeOf(x: Tile, element: ElementType): Tile {
-  const code = element === "i1" ? x.cast(unsignedOf(8)) : x.bitcast(unsignedOf(x.dtype.bits));
+  const code = element === "i1" ? x.cast(unsignedOf(8)) : codeBits(x);
   const bits = narrowBits(element);
   return bits === undefined ? code : code.and(2 ** bits - 1);
 }
@@ -93,7 +93,7 @@ function elementOfCode(code: Tile, value: GraphValue): Tile {
   const element = elementOf(value);
   const dtype = dtypeOf(value);
   if (element === "i1") return code.ne(constantTile(code.dtype, 0));
-  return wrapped(code.cast(unsignedOf(dtype.bits)).bitcast(dtype), element);
+  return wrapped(ofCodeBits(code, dtype), element);
 }
 
 /** Bits as another element: one of several parts where that is narrower, several parts joined where it is wider. */

@@ -21,7 +21,7 @@ import {
 import type { Index } from "../points/indices.ts";
 import { Points } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
-import { constantTile, select } from "../tiles/bits.ts";
+import { constantTile, ofCodeBits, select } from "../tiles/bits.ts";
 import { converted } from "../tiles/convert.ts";
 import { gatherAt, torchGatherNumbers } from "./gather.ts";
 
@@ -356,5 +356,5 @@ function iotaAt(
 function codedConstant(dtype: Tile["dtype"], lane: number | bigint): Tile {
   if (dtype.kind !== "float" || dtype.bits >= 32) return constantTile(dtype, lane);
   const codes = dtype.bits === 16 ? u16 : u8;
-  return constantTile(codes, lane).bitcast(dtype);
+  return ofCodeBits(constantTile(codes, lane), dtype);
 }

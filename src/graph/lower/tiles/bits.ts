@@ -37,6 +37,17 @@ export function constantTile(dtype: DType, value: number | bigint | boolean): Ti
   return full(dtype, [1], wide && typeof value === "number" ? BigInt(value) : value);
 }
 
+/** An element's bits as an integer that has arithmetic. */
+export function codeBits(x: Tile): Tile {
+  return x.dtype.bits === 4 ? x.bitcast(dtypes.u4).cast(dtypes.u8) : unsignedBits(x);
+}
+
+/** The element of a format that has these bits. */
+export function ofCodeBits(code: Tile, dtype: DType): Tile {
+  const bits = dtype.bits === 4 ? dtypes.u4 : unsignedOf(dtype.bits);
+  return (code.dtype === bits ? code : code.cast(bits)).bitcast(dtype);
+}
+
 export function signedBits(x: Tile): Tile {
   return x.bitcast(signedOf(x.dtype.bits));
 }

@@ -2,7 +2,7 @@
  * Conversions of tiles between element types, as StableHLO has them. Kernels' `cast` does the same but for FP8, which
  * overflows to NaN (f8E4M3FN) or infinity (f8E5M2) here, and for elements of fewer bits than their format.
  */
-import { dtypes, f32, u4, u8 } from "../../../formats/dtype.ts";
+import { dtypes, f32, u8 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Tile } from "../../../lang/index.ts";
 import type { ElementType } from "../../ops/elements.ts";
@@ -20,7 +20,6 @@ export function wrapped(x: Tile, element: ElementType): Tile {
 
 /** The element as a number that has arithmetic. */
 export function lifted(x: Tile, element: ElementType): Tile {
-  if (element === "f4E2M1FN") return x.cast(u4).bitcast(dtypes.f4e2m1fn).cast(f32);
   return isStorageOnly(element) ? x.cast(f32) : x;
 }
 
@@ -33,7 +32,6 @@ export function settled(x: Tile, element: ElementType): Tile {
 const infinityCode = 0x7c;
 
 function toSmallFloat(x: Tile, element: ElementType): Tile {
-  if (element === "f4E2M1FN") return x.cast(dtypes.f4e2m1fn).bitcast(u4).cast(u8);
   if (element === "f8E4M3FN") return x.cast(dtypes.f8e4m3fn, { overflow: "nan" });
   if (element !== "f8E5M2") return x.cast(requireStored(element));
   const rounded = x.cast(dtypes.f8e5m2, { overflow: "nan" });
