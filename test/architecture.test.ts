@@ -174,6 +174,37 @@ describe("architecture", () => {
   });
 });
 
+describe("instructions of products", () => {
+  /** By its kind, an op is named wherever one is meant; instructions by their record, but in the table, the targets and the emitter. */
+  const ofOp =
+    /\b(?:Op|Draft)<[^>]*"wgmma"|\bkind [!=]== "wgmma"|\.one\("wgmma"|\bemitOrigin\("wgmma"|\brequire\w+\("wgmma"|"wgmma".*\bkind"\]|^  wgmma: "wgmma",$/;
+  const ofInstruction = /^src\/(?:targets|ptx\/emit)\//;
+  const namesInstruction = (line: string): boolean =>
+    /(?<!['\\`].*)"wgmma"/.test(line.replace(/^\s*(?:\*|\/\*|\/\/).*/, "")) && !ofOp.test(line);
+
+  test("are asked what they are like, not which they are", () => {
+    const offenders = sources
+      .filter((file) => !ofInstruction.test(file))
+      .flatMap((file) =>
+        readText(file)
+          .split("\n")
+          .flatMap((line, index) =>
+            namesInstruction(line) ? [`${file}:${index + 1}: ${line}`] : [],
+          ),
+      );
+    expect(offenders).toEqual([]);
+  });
+
+  test.each([
+    ['if (op.attributes.instruction === "wgmma") {', true],
+    ['if (op.kind === "wgmma") {', false],
+    ['features.includes("wgmma")', true],
+    [' * made by "wgmma"', false],
+  ])("%s is one that is asked which it is: %s", (line, expected) => {
+    expect(namesInstruction(line)).toBe(expected);
+  });
+});
+
 describe("unit tests", () => {
   test("share what lies in test itself and in test/support, and no cases or other tests", () => {
     const allowed = /^(src|examples)\/|^test\/(support\/.*|[^/]+)\.ts$/;

@@ -103,15 +103,19 @@ describe.skipIf(!hasPtxas)("ptxas", () => {
     [targets.sm_86, 3, 30],
     [targets.sm_89, 3, 90],
     [targets.sm_100a, 2, 60],
+    [targets.sm_103a, 2, 15],
     [targets.sm_120a, 2, 45],
+    [targets.sm_121a, 2, 75],
   ])("assembles what needs no Hopper for $name", (target, refusedExamples, first) => {
     const definitions = Object.values(exampleKernels);
     const { modules, refused } = compileAll([...definitions, ...sampledKernels(first)], target);
     expect(refused.filter((one) => definitions.includes(one))).toHaveLength(refusedExamples);
     expect(modules.length).toBeGreaterThan(30);
     const said = assemble(combineModules(modules), target.name);
-    // It advises against multicast on sm_120a, which has it, for the sake of later GPUs.
-    const isAdvice = target.name === "sm_120a" && said.includes("Advisory: '.multicast::cluster'");
+    // It advises against multicast on sm_120a and sm_121a, which have it, for the sake of later GPUs.
+    const isAdvice =
+      target.features.includes("mma.block_scale") &&
+      said.includes("Advisory: '.multicast::cluster'");
     expect(isAdvice ? said.match(/error|fatal/) : said).toBe(isAdvice ? null : "");
   });
 });

@@ -108,7 +108,9 @@ function whyNot(name: string): string {
 const acceleratedOnly: { readonly [target: string]: string } = {
   sm_90a: "wgmma and setmaxnreg",
   sm_100a: "tcgen05 and setmaxnreg",
+  sm_103a: "tcgen05 and setmaxnreg",
   sm_120a: "setmaxnreg",
+  sm_121a: "setmaxnreg",
 };
 
 /** A whole number that is exact, from `least` up. */

@@ -220,9 +220,10 @@ describe("targets of GPUs", () => {
     [8, 6, "sm_86"],
     [8, 7, "sm_80"],
     [8, 9, "sm_89"],
-    [10, 3, "sm_80"],
+    [10, 3, "sm_103a"],
     [12, 0, "sm_120a"],
-    [12, 1, "sm_80"],
+    [12, 1, "sm_121a"],
+    [12, 9, "sm_80"],
   ])("compute capability %i.%i takes %s", (major, minor, name) => {
     expect(targetForGpu({ ...gpu, major, minor }).name).toBe(name);
   });

@@ -7,8 +7,8 @@
  *   | 8.6                | sm_86   |      | 12.0           | 8.0       |
  *   | 8.9                | sm_89   |      | 12.8           | 8.7       |
  *   | 9.0                | sm_90a  |      | 13.0           | 9.0       |
- *   | 10.0               | sm_100a |      |                |           |
- *   | 12.0               | sm_120a |      |                |           |
+ *   | 10.0, 10.3         | sm_100a, sm_103a |      |                |           |
+ *   | 12.0, 12.1         | sm_120a, sm_121a |      |                |           |
  *   | 8.0 and all others | sm_80   |      |                |           |
  *
  * PTX for sm_80 runs on every later GPU; a target that ends in "a" runs on its own kind alone.
@@ -53,7 +53,9 @@ const capabilities: { readonly [T in TargetName]: string } = {
   sm_89: "8.9",
   sm_90a: "9.0",
   sm_100a: "10.0",
+  sm_103a: "10.3",
   sm_120a: "12.0",
+  sm_121a: "12.1",
 };
 
 /** The target for a GPU, with the GPU's limits where they differ from the usual board's. */

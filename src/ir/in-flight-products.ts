@@ -17,6 +17,7 @@ import { slotsOf } from "./rewrite/slots.ts";
 import { repeats, traitsOf } from "./traits.ts";
 import { regionList, yieldedValues } from "./traverse.ts";
 import { visitEach } from "../support/visit-each.ts";
+import { isInFlight } from "../targets/product-instructions.ts";
 
 /** Nothing of the accumulator's runs. */
 export const over = Infinity;
@@ -55,7 +56,7 @@ class Flights {
     else if (op.kind === "wgmma") start(op, counts);
     else if (op.kind === "wgmma_wait") this.#wait(op, counts);
     else if (op.kind === "products_wait") settle(counts, op.attributes.pending);
-    else if (op.kind === "dot" && op.attributes.instruction === "wgmma") settle(counts, 0);
+    else if (op.kind === "dot" && isInFlight(op.attributes.instruction)) settle(counts, 0);
     else this.#regions(op, counts);
   }
 

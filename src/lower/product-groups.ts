@@ -24,6 +24,7 @@ import { tiledAxes } from "../layout/algebra/shared-view.ts";
 import { storedAs } from "../layout/model/placed-types.ts";
 import { operandAxes, wgmmaRows } from "../layout/model/product-instructions.ts";
 import { windowsOf } from "../layout/model/windows.ts";
+import { isInFlight } from "../targets/product-instructions.ts";
 
 /** Groups that may be left running by a wait. */
 const mostPending = 7;
@@ -52,7 +53,7 @@ function groupsOf(kernel: Kernel): number {
   let pending = 1;
   walkOps(kernel.body, (op) => {
     if (op.kind === "wgmma") counts.add(rolls(op, kernel) ? instructionsOf(op) : 1);
-    else if (op.kind === "dot" && op.attributes.instruction === "wgmma") counts.add(1);
+    else if (op.kind === "dot" && isInFlight(op.attributes.instruction)) counts.add(1);
     else if (isWait(op)) pending = Math.max(pending, op.attributes.pending);
   });
   const [count = 1] = counts;

@@ -25,8 +25,10 @@ const targetFloors = {
   sm_90a: "8.0",
   sm_100: "8.6",
   sm_100a: "8.6",
+  sm_103a: "8.8",
   sm_120: "8.7",
   sm_120a: "8.7",
+  sm_121a: "8.8",
 } as const satisfies { readonly [T in TargetName]: string } & { readonly [other: string]: string };
 const floors: ReadonlyMap<string, string> = new Map(Object.entries(targetFloors));
 

@@ -65,7 +65,8 @@ const refused: readonly Refused[] = [
     options: { target: "sm_70" },
     code: "TW4016",
     summary: "there is no target sm_70",
-    expected: "sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a, or a description of a target",
+    expected:
+      "sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_103a, sm_120a, sm_121a, or a description of a target",
   },
   {
     options: { target: { name: "sm_70" } },

@@ -11,6 +11,8 @@ export type Feature =
   | "cp.async"
   | "mbarrier"
   | "tcgen05"
+  | "mma.block_scale"
+  | "clusterlaunchcontrol"
   | "setmaxnreg";
 
 /** A GPU architecture with its limits. */
@@ -18,11 +20,13 @@ export interface Target {
   /** Its name, such as `"sm_90a"`. */
   readonly name: string;
   /** The GPU architecture whose general instructions it has, as a number: 80 of sm_80, 120 of sm_120a. */
-  readonly architecture: 80 | 86 | 89 | 90 | 100 | 120;
+  readonly architecture: 80 | 86 | 89 | 90 | 100 | 103 | 120 | 121;
   /** Shared memory one block may use, in bytes, dynamic opt-in included. */
   readonly sharedMemoryPerBlock: number;
   /** Bytes of shared memory of a multiprocessor. */
   readonly sharedMemoryPerProcessor: number;
+  /** Columns of tensor memory of a multiprocessor, each of 128 words; 0 where there is none. */
+  readonly tensorMemoryColumns: number;
   /** The most threads of a block. */
   readonly threadsPerBlock: number;
   /** The most threads of a multiprocessor. */
@@ -44,6 +48,7 @@ const kibibyte = 1024;
 const hopper: Omit<Target, "name" | "architecture" | "features"> = {
   sharedMemoryPerBlock: 227 * kibibyte,
   sharedMemoryPerProcessor: 228 * kibibyte,
+  tensorMemoryColumns: 0,
   threadsPerBlock: 1024,
   threadsPerProcessor: 2048,
   blocksPerProcessor: 32,
@@ -56,11 +61,34 @@ const hopper: Omit<Target, "name" | "architecture" | "features"> = {
 const consumer: Omit<Target, "name" | "architecture" | "features" | "processors"> = {
   sharedMemoryPerBlock: 99 * kibibyte,
   sharedMemoryPerProcessor: 100 * kibibyte,
+  tensorMemoryColumns: 0,
   threadsPerBlock: 1024,
   threadsPerProcessor: 1536,
   blocksPerProcessor: 24,
   clusterSize: 1,
   nonPortableClusterSize: 1,
+};
+
+/** What the Blackwells of data centres have in common. */
+const blackwell: Omit<Target, "name" | "architecture"> = {
+  ...hopper,
+  processors: 148,
+  tensorMemoryColumns: 512,
+  features: [
+    ...(["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg"] as const),
+    ...(["tcgen05", "clusterlaunchcontrol"] as const),
+  ],
+};
+
+/** What those for desktops have in common. */
+const consumerBlackwell: Omit<Target, "name" | "architecture" | "processors"> = {
+  ...consumer,
+  clusterSize: 8,
+  nonPortableClusterSize: 8,
+  features: [
+    ...(["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg"] as const),
+    ...(["mma.block_scale", "clusterlaunchcontrol"] as const),
+  ],
 };
 
 function describe(target: Target): Target {
@@ -106,22 +134,22 @@ export const targets = Object.freeze({
     features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg", "wgmma"],
   }),
   /** Blackwell: the B200 and its relatives. */
-  sm_100a: describe({
-    ...hopper,
-    name: "sm_100a",
-    architecture: 100,
-    processors: 148,
-    features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg", "tcgen05"],
-  }),
+  sm_100a: describe({ ...blackwell, name: "sm_100a", architecture: 100 }),
+  /** Blackwell Ultra: the B300 and its relatives. */
+  sm_103a: describe({ ...blackwell, name: "sm_103a", architecture: 103 }),
   /** Blackwell for desktops: the RTX 5090, the RTX PRO 6000 and their relatives. */
   sm_120a: describe({
-    ...consumer,
+    ...consumerBlackwell,
     name: "sm_120a",
     architecture: 120,
     processors: 170,
-    clusterSize: 8,
-    nonPortableClusterSize: 8,
-    features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg"],
+  }),
+  /** Blackwell for small computers: the GB10 of a DGX Spark. */
+  sm_121a: describe({
+    ...consumerBlackwell,
+    name: "sm_121a",
+    architecture: 121,
+    processors: 48,
   }),
 });
 

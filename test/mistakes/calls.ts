@@ -104,7 +104,7 @@ export const callMistakes = mistakeTable(import.meta.url, [
       compileAhead(double, "sm_42"); // <- target that does not exist
     },
     message: "there is no target sm_42",
-    expected: "sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a",
+    expected: "sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_103a, sm_120a, sm_121a",
     found: '"sm_42"',
   },
   {

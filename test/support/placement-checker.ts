@@ -248,7 +248,7 @@ function dot(op: Op<"dot">, checker: Checker): void {
   if (chosen.instruction === "wgmma") {
     checker.sameLanes(op, layout, named.wgmmaAccumulator(checker.warps), shape);
     checker.operandLegal(op, right, "right");
-    if (chosen.left === "shared") checker.operandLegal(op, left, "left");
+    if (chosen.reads.includes("left")) checker.operandLegal(op, left, "left");
     else checker.lies(op, left, named.wgmmaLeft(bits, checker.warps));
   } else if (chosen.instruction === "mma.sync") {
     checker.sameLanes(op, layout, named.mmaFragment("accumulator", bits, chosen.warps), shape);

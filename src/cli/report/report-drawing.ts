@@ -13,6 +13,7 @@ import type { CellStyle, Panel } from "../../layout/drawing/svg.ts";
 import type { KernelReport, LineReport } from "./kernel-report.ts";
 import { accessText, lostWavefronts, summaryRows } from "./report-text.ts";
 import type { SourceText } from "./report-text.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
 
 interface Column {
   readonly title: string;
@@ -31,7 +32,7 @@ const columns: readonly Column[] = [
   { title: "global", amount: accesses("global") },
   { title: "shared", amount: accesses("shared") },
   { title: "spills", amount: accesses("spill") },
-  { title: "wgmma", amount: ({ wgmma }) => wgmma },
+  { title: productInstructions.wgmma.name, amount: ({ wgmma }) => wgmma },
   {
     title: "conversion",
     amount: ({ conversions }) =>

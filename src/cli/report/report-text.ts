@@ -16,6 +16,8 @@
 import { noteText } from "../../ptx/notes/note.ts";
 import { formatBytes, formatTable } from "../output.ts";
 import type { CountedAccess, KernelReport, LineReport } from "./kernel-report.ts";
+import { isOfProducts } from "../../ptx/notes/assembler-notes.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
 
 /** A source line's text; undefined where it cannot be read. */
 export type SourceText = (file: string, line: number) => string | undefined;
@@ -45,7 +47,7 @@ export function summaryRows(report: KernelReport): readonly (readonly [string, s
     ["conversions", conversionsText(lines)],
     ["bank conflicts", banksText(lines)],
     ...(lines.some(({ wgmma }) => wgmma > 0)
-      ? [["wgmma", wgmmaText(usage?.warnings)] as const]
+      ? [[productInstructions.wgmma.name, wgmmaText(usage?.warnings)] as const]
       : []),
   ];
 }
@@ -98,7 +100,7 @@ function lineRows(
   { lines, usage }: KernelReport,
   sourceText: SourceText,
 ): readonly (readonly string[])[] {
-  const serialised = usage?.warnings.some((warning) => warning.includes("wgmma")) ?? false;
+  const serialised = usage?.warnings.some(isOfProducts) ?? false;
   const rows = lines.map((line) => [
     String(line.line),
     String(line.instructions),
@@ -113,7 +115,7 @@ function lineRows(
   const heading = [
     "line",
     "instructions",
-    "wgmma",
+    productInstructions.wgmma.name,
     "memory",
     "conversions",
     "bank conflicts",

@@ -110,7 +110,9 @@ function parameterOf(variable: Variable): EntryParameter {
 /** The known GPU that runs what is written for an architecture. */
 export function targetOf({ target }: EmulatedModule, location: Location): Target {
   const number = Number(/^sm_(\d+)[a-z]?$/.exec(target)?.[1] ?? NaN);
-  if (number === 120 || number === 121) return targets.sm_120a;
+  if (number === 121) return targets.sm_121a;
+  if (number === 120) return targets.sm_120a;
+  if (number === 103) return targets.sm_103a;
   if (number >= 100 && number < 110) return targets.sm_100a;
   if (number >= 90 && number < 100) return targets.sm_90a;
   if (number === 89) return targets.sm_89;

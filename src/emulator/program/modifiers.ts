@@ -7,6 +7,7 @@
  */
 import { OperandError } from "../thread-instructions/writer.ts";
 import type { LaneInstruction } from "../thread-instructions/rule.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
 
 const rounding = "rn rz rm rp";
 const compare = "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan and or xor ftz";
@@ -152,7 +153,10 @@ const known: { readonly [root: string]: string } = {
 
 /** The shape of a product of matrices. */
 const shape = /^m\d+n\d+k\d+$/;
-const withShapes: ReadonlySet<string> = new Set(["mma", "wgmma", "wmma"]);
+const withShapes: ReadonlySet<string> = new Set([
+  "wmma",
+  ...[productInstructions["mma.sync"], productInstructions.wgmma].map(({ root }) => root),
+]);
 
 const sets = new Map(
   Object.entries(known).map(([root, text]) => [root, new Set(text.split(" "))] as const),

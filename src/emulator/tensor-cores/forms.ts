@@ -11,9 +11,14 @@
  * | s4, u4     | either      | s32       | k32, k64          | k32        | k64, k128      |       |          |
  * | b1         | the same    | s32       | k128, k256        | k128       |                | k256  |          |
  */
+import type { TensorCoreUnit } from "../../formats/arithmetic/tensor-core.ts";
 import type { OperandType, ProductForm } from "./multiply.ts";
 
-export type ProductKind = "mma" | "mma.sp" | "wgmma" | "wgmma.sp";
+/** Whose product it is, and whether its A is sparse. */
+export interface ProductKind {
+  readonly unit: TensorCoreUnit;
+  readonly sparse: boolean;
+}
 
 export interface ProductShape {
   readonly m: number;
@@ -88,14 +93,17 @@ export function operandBits(type: OperandType): number {
   return families[type].bits;
 }
 
-function hasShape(kind: ProductKind, family: Family, { m, n, k }: ProductShape): boolean {
-  const { rows16, rows8, sparse, bits, accumulators } = family;
-  if (kind === "mma") return n === 8 && (m === 16 ? rows16 : m === 8 ? rows8 : []).includes(k);
-  if (kind === "mma.sp") return n === 8 && m === 16 && sparse.includes(k);
+function hasShape(
+  { unit, sparse }: ProductKind,
+  { rows16, rows8, sparse: sparseDepths, bits, accumulators }: Family,
+  { m, n, k }: ProductShape,
+): boolean {
+  if (unit === "warp" && sparse) return n === 8 && m === 16 && sparseDepths.includes(k);
+  if (unit === "warp") return n === 8 && (m === 16 ? rows16 : m === 8 ? rows8 : []).includes(k);
   const anyColumns = !accumulators.includes("s32") || n <= 32 || n % 16 === 0;
-  const depth = kind === "wgmma" ? 256 : 512;
+  const depth = sparse ? 512 : 256;
   const fits = m === 64 && n >= 8 && n <= 256 && n % 8 === 0 && k * bits === depth;
-  return fits && anyColumns && bits !== 4 && (kind === "wgmma" || bits !== 1);
+  return fits && anyColumns && bits !== 4 && (!sparse || bits !== 1);
 }
 
 /** Whether PTX has the product. */
@@ -103,8 +111,9 @@ export function isProduct(kind: ProductKind, form: ProductForm, shape: ProductSh
   const family = families[form.a];
   const { accumulator, bits, saturates } = form;
   if (!family.partners.includes(form.b) || !family.accumulators.includes(accumulator)) return false;
-  if (kind === "mma.sp" && family === small && accumulator !== "f32") return false;
-  if (kind === "wgmma" && form.a === "b1" && bits !== "and") return false;
+  if (kind.unit === "warp" && kind.sparse && family === small && accumulator !== "f32")
+    return false;
+  if (kind.unit === "warpgroup" && form.a === "b1" && bits !== "and") return false;
   if (saturates && (accumulator !== "s32" || form.a === "b1")) return false;
   return hasShape(kind, family, shape);
 }

@@ -67,10 +67,10 @@ function formOf(
   const { m, n, k } = shape;
   const [, a, b] = registers;
   const [typeD, , , typeC] = productTypes(modifiers);
-  const product = productForm(modifiers, "mma");
+  const product = productForm(modifiers, "warp");
   const sparse = isSparse(modifiers);
   if (product === undefined || typeD !== typeC) return undefined;
-  if (!isProduct(sparse ? "mma.sp" : "mma", product, shape)) return undefined;
+  if (!isProduct({ unit: product.unit, sparse }, product, shape)) return undefined;
   const metadata = sparse
     ? metadataOf(modifiers, product.a, k, operands[4], operands[5])
     : undefined;

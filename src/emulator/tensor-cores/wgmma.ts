@@ -55,12 +55,12 @@ interface WgmmaForm {
 function mmaAsync(instruction: CollectiveInstruction): Collective | undefined {
   const { modifiers, operands } = instruction;
   const shape = parseShape(modifiers);
-  const product = productForm(modifiers, "wgmma");
+  const product = productForm(modifiers, "warpgroup");
   const sparse = isSparse(modifiers);
   const [d, a, b] = operands;
   const [scale, scaleA, scaleB, ...transposes] = operands.slice(sparse ? 5 : 3);
   if (shape === undefined || product === undefined) return undefined;
-  if (!isProduct(sparse ? "wgmma.sp" : "wgmma", product, shape)) return undefined;
+  if (!isProduct({ unit: product.unit, sparse }, product, shape)) return undefined;
   if (d === undefined || a === undefined || b === undefined || scale === undefined)
     return undefined;
   const metadata = sparse

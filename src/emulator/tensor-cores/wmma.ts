@@ -220,7 +220,7 @@ const multiply: CollectiveRule = (instruction) => {
   // Where one of C and D is f32, the sums are.
   const sumType = typeC === "f16" ? typeD : typeC;
   const others = modifiers.filter((modifier) => !types.includes(modifier));
-  const form = productForm([...others, sumType, ...types.slice(1)], "mma");
+  const form = productForm([...others, sumType, ...types.slice(1)], "warp");
   const bits = elementBits.get(typeA);
   if (form === undefined || bits === undefined || !hasLayouts(modifiers, bits)) return undefined;
   const { m, n, k } = shape;

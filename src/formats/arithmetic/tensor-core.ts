@@ -33,7 +33,8 @@ import type { DecodedElements } from "./tensor-extremes.ts";
 
 export type TensorCoreFormat = "f16" | "bf16" | "tf32" | "f8e4m3fn" | "f8e5m2";
 export type TensorCoreAccumulator = "f32" | "f16";
-export type TensorCoreUnit = "mma" | "wgmma";
+/** Whose instruction multiplies: `mma` is a warp's, `wgmma` a warpgroup's. */
+export type TensorCoreUnit = "warp" | "warpgroup";
 
 /** Rows of an operand: of A, or the columns of B. */
 export interface TensorOperand extends DecodedElements {
@@ -320,7 +321,7 @@ export function stepRule(
   unit: TensorCoreUnit,
   accumulator: TensorCoreAccumulator,
 ): StepRule {
-  return bytesOf[format] === 1 && unit === "wgmma"
+  return bytesOf[format] === 1 && unit === "warpgroup"
     ? { fraction: 13, accumulator, mantissaBits: 13 }
     : { fraction: 25, accumulator, mantissaBits: 23 };
 }
@@ -357,7 +358,7 @@ export function multiplyAccumulate(
   c: Uint32Array,
 ): void {
   const rule = stepRule(a.format, unit, accumulator);
-  if (bytesOf[a.format] !== 1 || unit === "wgmma") {
+  if (bytesOf[a.format] !== 1 || unit === "warpgroup") {
     step(rule, a, b, c);
     return;
   }

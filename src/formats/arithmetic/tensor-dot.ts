@@ -86,7 +86,7 @@ function multiplyFast(
 ): boolean {
   if (shape.accumulator !== "f32" || left.extreme || right.extreme) return false;
   const { k, n, step } = shape;
-  const { fraction, mantissaBits } = stepRule(shape.a, "wgmma", "f32");
+  const { fraction, mantissaBits } = stepRule(shape.a, "warpgroup", "f32");
   const steps = Math.ceil(depths / step);
   const padded = steps * step;
   const panels = Math.ceil(columns / panelColumns);
@@ -157,7 +157,7 @@ function sumExactly(
   c: Elements,
   at: number,
 ): void {
-  const rule = stepRule(a, "wgmma", accumulator);
+  const rule = stepRule(a, "warpgroup", accumulator);
   const isSingle = accumulator === "f32";
   const sums = c as Float32Array | Uint16Array;
   const [index, each] = [Math.floor(at / n), at % n];

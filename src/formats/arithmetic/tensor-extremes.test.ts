@@ -43,7 +43,7 @@ describe.each(cases)("special $name", ({ oneIn: [ofA, ofB, ofC] }) => {
   const b = codesOf(numbers(k * n, random, ofB));
   const sums = new Uint32Array(Float32Array.from(numbers(m * n, random, ofC)).buffer);
   const [left, right] = [decodeElements("bf16", a), decodeElements("bf16", b)];
-  const rule = stepRule("bf16", "wgmma", "f32");
+  const rule = stepRule("bf16", "warpgroup", "f32");
 
   /** The codes of all sums after so much of k, step by step. */
   const expected = (depth: number): Uint32Array =>
@@ -76,7 +76,7 @@ describe.each(cases)("special $name", ({ oneIn: [ofA, ofB, ofC] }) => {
     const operand = (codes: Uint16Array, count: number) =>
       decodeTensorOperand("bf16", new Uint8Array(codes.buffer), count);
     const found = sums.slice();
-    multiplyAccumulate("wgmma", "f32", operand(rows, m), operand(columns, n), found);
+    multiplyAccumulate("warpgroup", "f32", operand(rows, m), operand(columns, n), found);
     expect(found).toEqual(expected(step));
   });
 });

@@ -12,6 +12,9 @@ import type { SomeOpRules } from "../ops.ts";
 import { operandValues } from "../traverse.ts";
 import type { ProductFormat } from "./cost.ts";
 import type { Access } from "./touched.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
+
+const { "mma.sync": fragments, wgmma: inFlight } = productInstructions;
 
 /** What a lane executes for an element. */
 export interface ElementCost {
@@ -40,7 +43,6 @@ export const latencies = {
   sync: 30,
   cluster: 350,
   semaphore: 1100,
-  product: 35,
 };
 
 export interface Expense {
@@ -249,12 +251,12 @@ const expenses: SomeOpRules<[lanes: number, accesses: readonly Use[]], Expense> 
       products,
       format: formatOf(left, precision),
       sharedBytes: (2 * bits) / 8,
-      clocks: latencies.exchange + latencies.product * Math.ceil(k / 16),
+      clocks: latencies.exchange + fragments.clocks() * Math.ceil(k / 16),
     };
   },
   wgmma: ({ operands: { accumulator, a } }) => {
     const products = 2 * innerExtent(a) * elementsOf(accumulator);
-    return { ...nothing, products, format: formatOf(a), clocks: 2 * latencies.product };
+    return { ...nothing, products, format: formatOf(a), clocks: inFlight.clocks() };
   },
   block_sync: () => waiting(latencies.sync),
   barrier_wait: (_, lanes) => waiting(latencies.barrier, 4 * lanes),

@@ -115,6 +115,24 @@ const boards: readonly (Rates & { readonly architecture: Target["architecture"] 
     gmemBytes: 8e12,
     l2: 126e6,
   },
+  {
+    board: "NVIDIA B300",
+    architecture: 103,
+    products: { f64: 1.2e12, f32: 77e12, tf32: 1125e12, half: 2250e12, byte: 4500e12 },
+    flops: 77e12,
+    ...ofProcessors(148, 1.92e9),
+    gmemBytes: 8e12,
+    l2: 126e6,
+  },
+  {
+    board: "NVIDIA GB10",
+    architecture: 121,
+    products: { f64: 0.48e12, f32: 31e12, tf32: 31e12, half: 125e12, byte: 250e12 },
+    flops: 31e12,
+    ...ofProcessors(48, 2.5e9),
+    gmemBytes: 0.273e12,
+    l2: 24e6,
+  },
 ];
 
 /** The rates of the board that a device's name mentions, or of the usual board of the target. */

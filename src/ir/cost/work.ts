@@ -90,7 +90,8 @@ const unrolled = 4;
 /** Ops for which others of the block are waited for: turns around them stay one after the other. */
 const meetings: ReadonlySet<AnyOp["kind"]> = new Set([
   ...(["block_sync", "cluster_arrive", "cluster_wait", "barrier_wait", "barrier_arrive"] as const),
-  ...(["semaphore_wait", "wgmma", "wgmma_wait", "reduce", "scan", "arg_reduce", "sort"] as const),
+  ...(["semaphore_wait", "reduce", "scan", "arg_reduce", "sort"] as const),
+  ...(["wgmma", "wgmma_wait"] as const satisfies readonly AnyOp["kind"][]),
   ...(["loop", "while", "if", "switch", "warps", "on_threads", "atomic"] as const),
 ]);
 

@@ -28,6 +28,7 @@ import { warpsPerGroup } from "../../targets/target.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
 import { operandsText, wgmmaAccumulators } from "./matrix.ts";
 import { requireAccumulator } from "./tiles.ts";
+import { columnGrain, productInstructions } from "../../targets/product-instructions.ts";
 
 /** What copies are multiples of, in bytes. */
 export const copyGrain = 16;
@@ -204,13 +205,17 @@ function checkAccumulator(
     });
   requireTileShape(draft, shape);
   const [m = 0, n = 0] = shape;
-  const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
-  const rows = (64 * warps) / warpsPerGroup;
-  if (shape.length !== 2 || m % rows !== 0 || n % grain !== 0 || n > 256)
+  const { wgmma: instruction } = productInstructions;
+  const { mostColumns } = instruction.shape;
+  const grain = columnGrain(instruction, dtype, n);
+  const rows = (instruction.shape.rows[0] * warps) / warpsPerGroup;
+  if (shape.length !== 2 || m % rows !== 0 || n % grain !== 0 || n > mostColumns)
     fail(draft, "TW2074", `wgmma cannot accumulate a tile of shape ${shapeText(shape)}`, {
       expected: `[m, n] with m a multiple of ${rows}, n ${grain === 8 ? "a multiple of 8 from 8" : "8, 24 or a multiple of 16"} to 256`,
       found: shapeText(shape),
-      ...(n > 256 && { remedy: "split the columns over several accumulators of at most 256" }),
+      ...(n > mostColumns && {
+        remedy: "split the columns over several accumulators of at most 256",
+      }),
     });
 }
 

@@ -5,16 +5,10 @@
 import { acceptsDot } from "../../formats/arithmetic/dot.ts";
 import { dtypeNames, dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
+import type { ProductInstruction } from "../../targets/product-instructions.ts";
 
-const wgmmaOperands: readonly DTypeName[] = [
-  "f16",
-  "bf16",
-  "tf32",
-  "f8e4m3fn",
-  "f8e5m2",
-  "i8",
-  "u8",
-];
+const wgmma: ProductInstruction = productInstructions.wgmma;
 
 /** The formats `dot` can accumulate in; none where the operands do not multiply. */
 export function dotAccumulators(left: DType, right: DType): readonly DTypeName[] {
@@ -23,7 +17,7 @@ export function dotAccumulators(left: DType, right: DType): readonly DTypeName[]
 
 /** The formats `wgmma` can accumulate in; none where it does not take the operands. */
 export function wgmmaAccumulators(left: DType, right: DType): readonly DTypeName[] {
-  return wgmmaOperands.includes(left.name) ? dotAccumulators(left, right) : [];
+  return wgmma.factors.includes(left.name) ? dotAccumulators(left, right) : [];
 }
 
 /**

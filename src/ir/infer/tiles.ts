@@ -30,6 +30,7 @@ import {
 import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferRules } from "./inference-input.ts";
 import { dotAccumulators, operandsText } from "./matrix.ts";
+import { productInstruction } from "../../targets/product-instructions.ts";
 
 function broadcast(draft: Draft<"broadcast">): readonly Type[] {
   const source = dataOperand(draft, "the operand", draft.operands.source);
@@ -99,7 +100,7 @@ function withoutAxes(source: TileType, axes: readonly number[]): number[] {
   return source.shape.filter((_, axis) => !axes.includes(axis));
 }
 
-/** A tile, or the window of shared memory that wgmma reads it from. */
+/** A tile, or the window of shared memory that its instruction reads. */
 function matrixOperand(draft: Draft<"dot">, name: "left" | "right"): MatrixType {
   const type = factorType(draft, name);
   if (type.shape.length !== 2)
@@ -114,7 +115,8 @@ type MatrixType = Pick<TileType, "dtype" | "shape">;
 
 function factorType(draft: Draft<"dot">, name: "left" | "right"): MatrixType {
   const { type } = draft.operands[name];
-  if (draft.attributes.instruction !== "wgmma" || type.kind !== "ref" || type.space !== "smem")
+  const places = productInstruction(draft.attributes.instruction)?.[name] ?? [];
+  if (!places.includes("shared") || type.kind !== "ref" || type.space !== "smem")
     return tileOperand(draft, name, draft.operands[name]);
   return { dtype: type.dtype, shape: type.shape.map(Number) };
 }

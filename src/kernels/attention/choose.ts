@@ -18,6 +18,7 @@ import { paddedHead } from "./dimensions.ts";
 import { isNarrow } from "./problem.ts";
 import type { AttentionProblem } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
+import { hasSumsInFlight } from "../../targets/product-instructions.ts";
 
 /** Why the warp-specialized kernel cannot be used, in words for a note; undefined where it can. */
 export function warpSpecializedProblem(
@@ -25,7 +26,7 @@ export function warpSpecializedProblem(
   { t, d, e, ends }: AttentionSizes,
   target: Target,
 ): string | undefined {
-  if (!target.features.includes("wgmma") || !target.features.includes("tma"))
+  if (!hasSumsInFlight(target) || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
   const { dtype } = problem.q;
   if (dtype === dtypes.f32) return "wgmma does not multiply f32 as it is";

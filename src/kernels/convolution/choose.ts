@@ -10,6 +10,7 @@ import { rowMajorStrides } from "../../formats/shape.ts";
 import { hasPhases, tapsOf } from "./phases.ts";
 import type { Phases } from "./phases.ts";
 import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
+import { hasSumsInFlight } from "../../targets/product-instructions.ts";
 
 /** The format of what a convolution makes. */
 function resultOf({ x, out }: ConvolutionProblem, direction: Direction): DType {
@@ -37,7 +38,7 @@ export function tmaProblem(
   target: Target,
 ): string | undefined {
   const { x, w, out, channels, outputs, groups, stride } = { ...problem, ...geometry };
-  if (!target.features.includes("wgmma") || !target.features.includes("tma"))
+  if (!hasSumsInFlight(target) || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
   if (problem.x.dtype !== dtypes.bf16 && problem.x.dtype !== dtypes.f16)
     return `wgmma does not multiply ${problem.x.dtype.name} as it is`;

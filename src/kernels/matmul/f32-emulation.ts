@@ -15,13 +15,14 @@ import { splitTerms } from "../../lang/index.ts";
 import type { SplitPrecision } from "../../lang/index.ts";
 import { multipliedFormat } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
+import type { ProductInstruction } from "../../targets/product-instructions.ts";
 
 /** Which part of a is multiplied with which of b. */
 export type Term = readonly [a: number, b: number];
 
 export interface Recipe {
-  /** Which tensor-core instruction: that of a warpgroup, or that of a warp, which alone multiplies f64. */
-  readonly instruction: "wgmma" | "mma";
+  /** Who issues its instructions: a warpgroup, or a warp, which alone multiplies f64. */
+  readonly issuer: ProductInstruction["issuer"];
   /** In which tensor cores read the operands. */
   readonly a: DType;
   readonly b: DType;
@@ -54,14 +55,14 @@ function foundRecipe(problem: MatmulProblem): Recipe | undefined {
   if (a.bits < 8) return undefined;
   if (precision === undefined)
     return {
-      instruction: accumulator === dtypes.f64 ? "mma" : "wgmma",
+      issuer: accumulator === dtypes.f64 ? "warp" : "warpgroup",
       ...{ a, b, split: undefined, parts: 1, terms: [[0, 0]] },
       promoted: accumulation === "promoted",
       alongK: a.bits === 8,
     };
   const { dtype, parts, terms } = splitTerms(precision);
   return {
-    instruction: "wgmma",
+    issuer: "warpgroup",
     ...{ a: dtype, b: dtype, split: precision, parts, terms },
     promoted: terms.length > 1,
     alongK: dtype.bits === 32,

@@ -272,7 +272,7 @@ function workOf(
       ...(form.dealt && { mostParts: dealtParts }),
       halves: halvesColumns(form.configuration),
     });
-  const known = form.recipe.instruction === "mma" ? found() : undefined;
+  const known = form.recipe.issuer === "warp" ? found() : undefined;
   const counter = form.dealt?.counter;
   const further = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];
   const inputs = further.map(parameterName);

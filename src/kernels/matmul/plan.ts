@@ -348,7 +348,7 @@ function requireColumns(
   text: string,
   location: Location,
 ): void {
-  if (recipeOf(problem)?.instruction === "mma" && columns % exchanged !== 0)
+  if (recipeOf(problem)?.issuer === "warp" && columns % exchanged !== 0)
     throw refused(
       "TW9904",
       "tiles of f64 are multiplied by 32 columns",

@@ -84,11 +84,11 @@ export function tradesRegisters(
  * Registers that lanes of either kind of thread then have, of 168 at the start. Tiles of f64 are copied in up to sixteen boxes,
  * whose places take more.
  */
-export function tradedRegisters({ instruction }: Recipe): {
+export function tradedRegisters({ issuer }: Recipe): {
   readonly copy: number;
   readonly multiply: number;
 } {
-  return instruction === "mma" ? { copy: 56, multiply: 216 } : { copy: 40, multiply: 232 };
+  return issuer === "warp" ? { copy: 56, multiply: 216 } : { copy: 40, multiply: 232 };
 }
 
 /** Registers of a lane that two tiles may take together: sums of one, and what is stored of the other. */
@@ -103,9 +103,9 @@ export function mayDeferStores(problem: MatmulProblem, recipe: Recipe, columns: 
 }
 
 /** Whether tensor cores add up all products of a tile, and read both factors from shared memory unless lanes hold rows. */
-export function isSummedOnce(problem: MatmulProblem, { instruction, promoted }: Recipe): boolean {
+export function isSummedOnce(problem: MatmulProblem, { issuer, promoted }: Recipe): boolean {
   const isRead = !problem.sparse && prologueOf(problem) === undefined;
-  return isRead && instruction === "wgmma" && !promoted;
+  return isRead && issuer === "warpgroup" && !promoted;
 }
 
 /** What says whether two threads that share tiles end them one after the other. */

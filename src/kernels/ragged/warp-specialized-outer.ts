@@ -40,6 +40,7 @@ import type { ProductSizes } from "../matmul/configuration.ts";
 import { alignedDimensions } from "../matmul/dimensions.ts";
 import { notBefore, planeOrder } from "../matmul/scheduler/tile-scheduler.ts";
 import type { MatmulProblem } from "../matmul/problem.ts";
+import { hasSumsInFlight } from "../../targets/product-instructions.ts";
 
 type Integer = Scalar<"i32">;
 type Half = "bf16";
@@ -64,7 +65,7 @@ export function warpSpecializedOuterProblem(
   { k, n }: Pick<ProductSizes, "k" | "n">,
   target: Target,
 ): string | undefined {
-  if (!target.features.includes("wgmma") || !target.features.includes("tma"))
+  if (!hasSumsInFlight(target) || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
   if (a.dtype !== dtypes.bf16 && a.dtype !== dtypes.f16)
     return `wgmma does not read columns of ${a.dtype.name}`;

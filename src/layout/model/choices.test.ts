@@ -75,14 +75,14 @@ describe("products", () => {
     const product = productOf(({ a, b }) => {
       dot(a.load(), b.load());
     });
-    expect(product).toMatchObject({ instruction: "wgmma", left: "shared" });
+    expect(product).toMatchObject({ instruction: "wgmma", reads: ["left", "right"] });
   });
 
   test("of registers and a window: wgmma with its left operand in registers", () => {
     const product = productOf(({ a, b }) => {
       dot(a.load().mul(2), b.load());
     });
-    expect(product).toMatchObject({ instruction: "wgmma", left: "registers" });
+    expect(product).toMatchObject({ instruction: "wgmma", reads: ["right"] });
   });
 
   test("of tf32, whose right operand is turned on its way into shared memory", () => {

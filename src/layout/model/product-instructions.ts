@@ -24,10 +24,25 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { bytesAlong, tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
 import type { SharedWindow } from "./windows.ts";
+import {
+  columnGrain,
+  hasInstruction,
+  productInstructions,
+} from "../../targets/product-instructions.ts";
+import type { ProductInstruction } from "../../targets/product-instructions.ts";
 
-export type Product = { readonly reason: string } & (
-  | { readonly instruction: "wgmma"; readonly left: "shared" | "registers" }
-  | { readonly instruction: "mma.sync"; readonly warps: WarpGrid }
+const { wgmma } = productInstructions;
+
+/** `reads` are the factors that the instruction reads from their windows of shared memory, for which no load is made. */
+export type Product = {
+  readonly reason: string;
+  readonly reads: readonly (keyof typeof operandAxes)[];
+} & (
+  | { readonly instruction: typeof wgmma.name }
+  | {
+      readonly instruction: (typeof productInstructions)["mma.sync"]["name"];
+      readonly warps: WarpGrid;
+    }
   | { readonly instruction: "fma" }
 );
 
@@ -71,7 +86,7 @@ function findOperandProblem(
 }
 
 /** Rows of one wgmma instruction. */
-export const slabRows = 64;
+export const slabRows = wgmma.shape.rows[0];
 
 /**
  * Bytes by which each bit of the warpgroup's number moves the rows of the left operand that it reads; undefined where they do
@@ -99,7 +114,7 @@ export function wgmmaShapeProblem(
   target: Target,
   warps: number,
 ): string | undefined {
-  if (!target.features.includes("wgmma")) return `${target.name} does not have it`;
+  if (!hasInstruction(target, wgmma)) return `${target.name} does not have it`;
   if (warps < warpsPerGroup) return warpgroupProblem(warps);
   const [left, right] = [matrixOf(op.operands.left), matrixOf(op.operands.right)];
   const { dtype, precision } = op.attributes;
@@ -108,11 +123,13 @@ export function wgmmaShapeProblem(
     return `it does not multiply ${left.dtype.name} by ${right.dtype.name} into ${dtype.name}`;
   const [m = 0, k = 0] = left.shape;
   const n = right.shape[1] ?? 0;
-  const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
+  const { mostColumns, depthBits } = wgmma.shape;
+  const grain = columnGrain(wgmma, dtype, n);
   const rows = wgmmaRows(warps);
   if (m % rows !== 0) return `${m} rows are no multiple of ${rows}`;
-  if (n % grain !== 0 || n > 256) return `${n} columns are no multiple of ${grain} up to 256`;
-  const depth = 256 / left.dtype.bits;
+  if (n % grain !== 0 || n > mostColumns)
+    return `${n} columns are no multiple of ${grain} up to ${mostColumns}`;
+  const depth = depthBits / left.dtype.bits;
   return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
 }
 
@@ -138,8 +155,7 @@ export function tileOf({ type, id }: Value): TileType {
   return type;
 }
 
-const mmaFormats: readonly DTypeName[] = ["f16", "bf16", "tf32", "i8", "u8", "f64"];
-const mmaSums: readonly DTypeName[] = ["f32", "f16", "i32", "f64"];
+const fragments: ProductInstruction = productInstructions["mma.sync"];
 
 /** Formats that mma.sync takes as another, which has all their numbers. */
 const mmaConversions: { readonly [N in DTypeName]?: DType } = {
@@ -172,8 +188,9 @@ export function mmaFormatProblem(op: Op<"dot">): string | undefined {
   const [left, right] = [mmaFormat(op.operands.left), mmaFormat(op.operands.right)];
   const { dtype, precision } = op.attributes;
   const known = (name: DTypeName): boolean =>
-    mmaFormats.includes(name) || (name === "f32" && precision === "tf32");
-  if (known(left.name) && known(right.name) && mmaSums.includes(dtype.name)) return undefined;
+    fragments.factors.includes(name) || (name === "f32" && precision === "tf32");
+  if (known(left.name) && known(right.name) && fragments.accumulators.includes(dtype.name))
+    return undefined;
   return `it does not multiply ${left.name} by ${right.name}${precision === "ieee" ? " exactly" : ""}`;
 }
 

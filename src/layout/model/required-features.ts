@@ -6,6 +6,9 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { needsEngine } from "./copy-methods.ts";
+import { hasSumsInFlight, productInstructions } from "../../targets/product-instructions.ts";
+
+const { wgmma } = productInstructions;
 
 /** Throws where the target lacks what the op needs. */
 export function requireFeatures(op: AnyOp, target: Target): void {
@@ -24,12 +27,12 @@ export function requireFeatures(op: AnyOp, target: Target): void {
   const isProduct = [...operandValues(op), ...op.results].some(
     ({ type }) => type.kind === "inflight",
   );
-  if (isProduct && !features.includes("wgmma"))
+  if (isProduct && !hasSumsInFlight(target))
     throw targetError(
       op,
       target,
-      "wgmma",
-      `${opName(op)} needs wgmma, which ${name} does not have`,
+      wgmma.feature,
+      `${opName(op)} needs ${wgmma.name}, which ${name} does not have`,
     );
 }
 

@@ -108,9 +108,9 @@ describe("kernels that need no conversion get none", () => {
 
   test("attention multiplies by wgmma twice, the second time from registers", () => {
     const products = [...place(flashAttention()).products.values()];
-    expect(products.map((product) => product.instruction === "wgmma" && product.left)).toEqual([
-      "shared",
-      "registers",
+    expect(products.map(({ instruction, reads }) => [instruction, reads])).toEqual([
+      ["wgmma", ["left", "right"]],
+      ["wgmma", ["right"]],
     ]);
   });
 

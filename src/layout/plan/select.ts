@@ -36,6 +36,10 @@ import {
 } from "../model/product-instructions.ts";
 import type { Product } from "../model/product-instructions.ts";
 import type { Windows } from "../model/windows.ts";
+import {
+  productInstructions,
+  tensorMemoryInstruction,
+} from "../../targets/product-instructions.ts";
 
 /** Products that must do without wgmma, by their results, with the reason. */
 export type Refusals = ReadonlyMap<Value, string>;
@@ -110,12 +114,9 @@ class Selection {
     converted: Map<Value, Value>,
   ): readonly AnyOp[] {
     const product = this.#choose(op, fresh, warps);
-    if (product.instruction === "wgmma") {
-      const { left, right } = op.operands;
-      for (const value of product.left === "shared" ? [left, right] : [right]) {
-        const load = fresh.get(value);
-        if (load !== undefined) this.#read.set(value, load.operands.ref);
-      }
+    for (const side of product.reads) {
+      const load = fresh.get(op.operands[side]);
+      if (load !== undefined) this.#read.set(op.operands[side], load.operands.ref);
     }
     const reading = withOperands(op, (value) => this.#read.get(value) ?? value);
     const conversions =
@@ -156,8 +157,8 @@ class Selection {
     if (why === undefined && rightProblem === undefined) {
       const shared = this.#loadProblem(left, "left", fresh, warps) === undefined;
       return {
-        instruction: "wgmma",
-        left: shared ? "shared" : "registers",
+        instruction: productInstructions.wgmma.name,
+        reads: shared ? ["left", "right"] : ["right"],
         reason: shared
           ? "both operands are windows of shared memory"
           : "the right operand is a window of shared memory",
@@ -165,10 +166,14 @@ class Selection {
     }
     const notWgmma = why ?? `its right operand ${rightProblem}`;
     const notMma = mmaProblem(op);
-    const reason = `no wgmma: ${notWgmma}`;
+    const tensor = tensorMemoryInstruction(this.#target);
+    const reason =
+      tensor?.factors.includes(mmaFormat(right).name) !== true
+        ? `no wgmma: ${notWgmma}`
+        : `no ${tensor.name}: its sum is a tile, which is in registers`;
     return notMma === undefined
-      ? { instruction: "mma.sync", warps: warpGrid(op, warps), reason }
-      : { instruction: "fma", reason: `${reason}; no mma.sync: ${notMma}` };
+      ? { instruction: "mma.sync", reads: [], warps: warpGrid(op, warps), reason }
+      : { instruction: "fma", reads: [], reason: `${reason}; no mma.sync: ${notMma}` };
   }
 
   /** Why a value is not a window of shared memory that wgmma could read itself. */

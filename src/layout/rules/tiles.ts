@@ -20,6 +20,7 @@ import type { LayoutContext } from "./context.ts";
 import type { RegisterVariable } from "./statements.ts";
 import { priceElements, uniformTile } from "./values.ts";
 import type { Rules } from "./values.ts";
+import { isInFlight } from "../../targets/product-instructions.ts";
 
 /** The result is the image of the operand. */
 function rearranged(
@@ -196,7 +197,7 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
   const need = (value: Value, layout: RegisterLayout, what: string): void => {
     fixOperand(op, value, layout, what, context);
   };
-  if (instruction === "wgmma") {
+  if (isInFlight(instruction)) {
     fix(wgmmaAccumulator(context.warps), "wgmma accumulates");
     requireOperand(op, right, "right", context);
     if (left.type.kind === "ref") requireOperand(op, left, "left", context);

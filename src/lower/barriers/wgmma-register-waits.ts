@@ -22,6 +22,7 @@ import { followInFlightProducts, over } from "../../ir/in-flight-products.ts";
 import type { AnyOp, Region, Value } from "../../ir/node.ts";
 import { repeats, traitsOf } from "../../ir/traits.ts";
 import { regionList, walkOps } from "../../ir/traverse.ts";
+import { isInFlight } from "../../targets/product-instructions.ts";
 
 /** Groups closed since the product; undefined where it is over. */
 type Groups = number | undefined;
@@ -41,7 +42,7 @@ function afterOp(op: AnyOp, groups: Groups): Groups {
   if (op.kind === "wgmma") return groups + 1;
   if (op.kind === "wgmma_wait" || op.kind === "products_wait")
     return groups >= op.attributes.pending ? undefined : groups;
-  if (op.kind === "dot") return op.attributes.instruction === "wgmma" ? undefined : groups;
+  if (op.kind === "dot") return isInFlight(op.attributes.instruction) ? undefined : groups;
   const ways = regionList(op).map((region) => afterOps(region.ops, groups));
   const { regions } = traitsOf(op);
   if (regions === "one of" || regions === "once") return least(ways);

@@ -24,6 +24,7 @@ import { warpsPerGroup } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { walkAgents } from "./walk.ts";
 import type { Agents } from "./walk.ts";
+import { hasSumsInFlight, productInstructions } from "../../targets/product-instructions.ts";
 
 export function verifyInstructions(kernel: Kernel, { target }: PlacedFor): void {
   const checker = new Checker(kernel, target);
@@ -74,13 +75,13 @@ class Checker {
 
   wgmma(op: Op<"wgmma">, agents: Agents): void {
     const { a, b } = op.operands;
-    const missing = this.#target.features.includes("wgmma") ? undefined : "the target has none";
+    const missing = hasSumsInFlight(this.#target) ? undefined : "the target has none";
     const problem =
       missing ??
       wholeGroups(op, agents) ??
       this.#windowProblem(a, "left", agents) ??
       this.#windowProblem(b, "right", agents);
-    refuse(op, "wgmma", problem);
+    refuse(op, productInstructions.wgmma.name, problem);
   }
 
   copy(op: Op<"copy_async">): void {

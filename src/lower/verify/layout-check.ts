@@ -32,6 +32,7 @@ import { commonFunctions, widensHalves } from "../../layout/model/layout-functio
 import type { Functions } from "../../layout/model/layout-functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { matrixOf, tileOf } from "../../layout/model/product-instructions.ts";
+import { isInFlight } from "../../targets/product-instructions.ts";
 
 export function verifyLayouts({ body, warps }: Kernel): void {
   const functions = commonFunctions();
@@ -114,7 +115,7 @@ function dot(op: Op<"dot">, functions: Functions, threadWarps: number): void {
     if (isTile(value)) lies(op, value, functions.normal(layout, tileOf(value).shape));
   };
   const { instruction, warps: [rows = 1, columns = 1] = [] } = op.attributes;
-  if (instruction === "wgmma") {
+  if (isInFlight(instruction)) {
     fixed(result, wgmmaAccumulator(threadWarps));
     if (left.type.kind === "tile") fixed(left, wgmmaLeft(left.type.dtype.bits, threadWarps));
   } else if (instruction === "mma.sync") {

@@ -20,6 +20,7 @@ import { storedAs } from "../../layout/model/placed-types.ts";
 import { operandAxes, wgmmaRows } from "../../layout/model/product-instructions.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import { walkAgents } from "./walk.ts";
+import { isInFlight } from "../../targets/product-instructions.ts";
 
 /** Groups of products that may still run, the youngest product first. */
 type Running = readonly number[];
@@ -50,7 +51,7 @@ function follow({ ops }: Region, before: Running, longest: number): Running {
 function behind(op: AnyOp, running: Running, longest: number): Running {
   if (op.kind === "wgmma") return [op.attributes.groups ?? 1, ...running].slice(0, longest);
   if (isWait(op)) return waited(op, running);
-  if (op.kind === "dot" && op.attributes.instruction === "wgmma") return [];
+  if (op.kind === "dot" && isInFlight(op.attributes.instruction)) return [];
   if (op.regions === noSlots) return running;
   if (repeats(op)) return behindLoop(op, running, longest);
   const ways = regionList(op).map((region) => follow(region, running, longest));

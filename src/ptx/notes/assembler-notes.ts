@@ -9,6 +9,7 @@
  */
 import { codes } from "../../support/diagnostic-codes/index.ts";
 import type { PerformanceCode, PerformanceNote } from "./note.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
 
 /** What a kernel takes of a GPU, as the assembler tells. */
 export interface Usage {
@@ -71,7 +72,12 @@ const titles: { readonly [C in AssemblerCode]: string } = {
 
 function codeOf(line: string): AssemblerCode {
   if (line.includes("setmaxnreg")) return "TW7507";
-  return line.includes("wgmma") ? "TW7506" : "TW7508";
+  return isOfProducts(line) ? "TW7506" : "TW7508";
+}
+
+/** Whether a warning of the assembler is about products with sums in flight, which it serialises. */
+export function isOfProducts(warning: string): boolean {
+  return warning.includes(productInstructions.wgmma.name);
 }
 
 /** Products wait for each other for want of registers, or because something is done to their registers in between. */

@@ -45,8 +45,8 @@ function notesOf(
   );
 }
 
-function codesOf(definition: KernelDefinition): readonly string[] {
-  return notesOf(definition).map(({ code }) => code);
+function codesOf(definition: KernelDefinition, target?: TargetName): readonly string[] {
+  return notesOf(definition, target).map(({ code }) => code);
 }
 
 /** The one note that a kernel has. */
@@ -80,6 +80,13 @@ describe("products", () => {
 
   test("of fragments are not noted", () => {
     expect(codesOf(product(16))).not.toContain("TW7501");
+  });
+
+  test("of fragments are noted where tensor memory would add them up", () => {
+    const note = notesOf(product(16), "sm_100a").find(({ code }) => code === "TW7516");
+    expect(note?.message).toBe("this dot is computed by mma.sync, not by tcgen05");
+    expect(note?.because).toBe("no tcgen05: its sum is a tile, which is in registers");
+    expect(codesOf(product(16), "sm_120a")).not.toContain("TW7516");
   });
 
   test("of FP8 in registers are noted for their shape alone", () => {

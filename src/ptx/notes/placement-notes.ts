@@ -5,6 +5,7 @@
  *   | note     | where                                                     | unless                                        |
  *   |----------|-----------------------------------------------------------|-----------------------------------------------|
  *   | TW7501   | a dot of formats for tensor cores, by fma                 | exact f32 was asked for                       |
+ *   | TW7516   | a dot by fragments of warps, where there is tensor memory |                                               |
  *   | TW7502   | fewer than 16 bytes a lane, where a lane has 16 or more   | it fills its sectors and alignment is known   |
  *   | TW7503   | 32 or more registers a thread hold copies                   |                                               |
  *   | TW7504   | twice the wavefronts that would do, or more               |                                               |
@@ -31,6 +32,8 @@ import { bankUses, tileLayout } from "./bank-use.ts";
 import type { AccessesOf } from "./emitted-accesses.ts";
 import { distinctNotes } from "./note.ts";
 import type { PerformanceNote } from "./note.ts";
+import { codes } from "../../support/diagnostic-codes/index.ts";
+import { tensorMemoryInstruction } from "../../targets/product-instructions.ts";
 
 export function placementNotes(
   placement: Placement,
@@ -65,8 +68,14 @@ function layoutNotes(placement: Placement): readonly PerformanceNote[] {
   return found;
 }
 
-function productNotes({ products }: Placement): readonly PerformanceNote[] {
+function productNotes({ products, target }: Placement): readonly PerformanceNote[] {
+  const tensor = tensorMemoryInstruction(target);
   return [...products].flatMap(([op, { instruction, reason }]) => {
+    if (instruction !== "fma" && tensor?.factors.includes(tileOf(op.operands.right).dtype.name))
+      return note(op, "TW7516", `this dot is computed by ${instruction}, not by ${tensor.name}`, {
+        because: reason,
+        remedy: codes.TW7516.remedy,
+      });
     if (instruction !== "fma" || !suitsTensorCores(op)) return [];
     const depth = 256 / mmaBits(op);
     return note(op, "TW7501", `this dot is computed without tensor cores`, {

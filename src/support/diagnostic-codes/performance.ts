@@ -92,6 +92,14 @@ export const performanceCodes = registerCodes({
     remedy:
       "state another layout with layoutCast, convert to one with convertLayout, or take the call out",
   },
+  TW7516: {
+    title: "product whose sums are not in tensor memory",
+    cause:
+      "The target has tensor cores that read operands from shared memory and add up in tensor memory. Single warps that multiply fragments in registers reach a part of their rate.",
+    example: "dot(a, b)  // on sm_100a",
+    remedy:
+      "keep this kernel where it is fast enough; on targets without tensor memory it is what tensor cores do",
+  },
   TW7515: {
     title: "launch that takes over three times its roofline",
     cause:

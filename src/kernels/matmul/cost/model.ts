@@ -242,8 +242,8 @@ function efficiencyOf(
   problem: MatmulProblem,
   recipe: Recipe,
 ): (tiles: PersistentConfiguration) => { readonly most: number; readonly half: number } {
-  const efficiency = recipe.instruction === "mma" ? doubleEfficiency : tileEfficiency;
-  const isPlain = recipe.instruction === "wgmma" && !problem.sparse && !problem.weights;
+  const efficiency = recipe.issuer === "warp" ? doubleEfficiency : tileEfficiency;
+  const isPlain = recipe.issuer === "warpgroup" && !problem.sparse && !problem.weights;
   const isHeldSwapped = isHeld(problem, recipe, "b", { swapAB: true, cluster: 1 });
   if (!isPlain || isHeldSwapped) return ({ consumers }) => efficiency[consumers];
   const isComputed = prologueOf(problem) !== undefined;

@@ -16,6 +16,7 @@ import { copiedInputs, suitsDepth } from "../prologue/prologue.ts";
 import { recipeOf } from "../f32-emulation.ts";
 import type { Recipe } from "../f32-emulation.ts";
 import { rowAlignment } from "../views.ts";
+import { hasSumsInFlight } from "../../../targets/product-instructions.ts";
 
 /** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
 export function persistentProblem(
@@ -23,12 +24,12 @@ export function persistentProblem(
   sizes: ProductSizes,
   target: Target,
 ): string | undefined {
-  if (!target.features.includes("wgmma") || !target.features.includes("tma"))
+  if (!hasSumsInFlight(target) || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
   const recipe = recipeOf(problem);
   if (recipe === undefined) return `wgmma does not multiply ${problem.a.dtype.name} as it is`;
   if (sizes.k === 0) return "there is nothing to multiply";
-  if (recipe.instruction === "mma" && (problem.prologues.a ?? problem.prologues.b) !== undefined)
+  if (recipe.issuer === "warp" && (problem.prologues.a ?? problem.prologues.b) !== undefined)
     return "an operand of f64 is computed";
   return prologueProblem(problem, recipe, sizes);
 }

@@ -47,7 +47,7 @@ function mayExchange({ problem, recipe, configuration, copiesOut }: PersistentFo
   const { bits } = problem.out.dtype;
   const isRearranged = copiesOut && (configuration.swapAB || halvesColumns(configuration));
   return (
-    (recipe.instruction === "mma" && configuration.schedule === "stream-k") ||
+    (recipe.issuer === "warp" && configuration.schedule === "stream-k") ||
     problem.epilogue !== undefined ||
     (configuration.schedule !== "split-k" && (bits < 8 || (bits === 8 && isRearranged))) ||
     (prologueOf(problem) !== undefined && problem.weights === undefined)

@@ -28,7 +28,7 @@ export const widestOf: { readonly [M in Consumers]: number } = { 1: 256, 2: 256,
  */
 export function widestTile(problem: MatmulProblem): number {
   const recipe = recipeOf(problem);
-  if (recipe?.instruction === "mma") return 128;
+  if (recipe?.issuer === "warp") return 128;
   if (recipe?.promoted !== true) return 256;
   return recipe.terms.length > 1 ? 128 : 192;
 }
@@ -76,7 +76,7 @@ function hasEpilogue({ epilogue, outputs }: MatmulProblem): boolean {
 function tileFormsOf(problem: MatmulProblem, recipe: Recipe): readonly TileForm[] {
   if (problem.sparse) return sparseForms;
   // Lanes that read tiles would tell the other block of a pair so in every step, which takes a flush of caches.
-  if (recipe.instruction === "mma")
+  if (recipe.issuer === "warp")
     return tileForms.filter(({ columns, cluster }) => columns % exchanged === 0 && cluster === 1);
   const prologue = prologueOf(problem);
   if (prologue === undefined) {

@@ -52,7 +52,7 @@ function holdsOperand({ form: { problem }, sides }: Work): boolean {
 /** How the products of steps are added up. */
 export function sumsFor(work: Work): (...given: Parameters<typeof plainSums>) => Sums {
   const { recipe } = work.form;
-  if (recipe.instruction === "mma")
+  if (recipe.issuer === "warp")
     return (_, segment, first, index) =>
       doubleSums(work, segment, first, index, (slot) => {
         release(work, slot);

@@ -25,7 +25,7 @@ export function mayHaveParts(problem: MatmulProblem, recipe: Recipe): boolean {
     problem.sizes.batch === undefined &&
     !problem.sparse &&
     (prologueOf(problem) === undefined || problem.weights?.span === 1) &&
-    recipe.instruction === "wgmma" &&
+    recipe.issuer === "warpgroup" &&
     recipe.parts === 1 &&
     recipe.terms.length === 1 &&
     !recipe.promoted

@@ -18,6 +18,7 @@ import { refused } from "../argument-errors.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { packedUnit, scalesOfUnit } from "../weights/quantized.ts";
 import type { QuantizedSpec } from "../weights/quantized.ts";
+import { hasSumsInFlight } from "../../../targets/product-instructions.ts";
 
 /**
  * Instructions of a lane for each weight that it has, as many as the time suggests that they took on an H200: of 4 bits, and of 8 bits where that is
@@ -108,7 +109,7 @@ function formsOf(weights: QuantizedSpec, { k }: ProductSizes, target: Target): t
   return forms.filter((form) => {
     const { rows, columns, sliceK } = form;
     if (stored % stepDepth(weights, form) !== 0) return false;
-    if (areTogether(weights, form) && !target.features.includes("wgmma")) return false;
+    if (areTogether(weights, form) && !hasSumsInFlight(target)) return false;
     return weights.dtype.bits === 4 || (rows <= mostWideRows && (sliceK === 1 || columns === 16));
   });
 }

@@ -48,6 +48,18 @@ const boards: { readonly [T in TargetName]: Board } = {
     tensor: { 8: 4500e12, 16: 2250e12, 32: 1100e12 },
     fma: 80e12,
   },
+  sm_103a: {
+    name: "B300",
+    bandwidth: 8e12,
+    tensor: { 8: 4500e12, 16: 2250e12, 32: 1100e12 },
+    fma: 77e12,
+  },
+  sm_121a: {
+    name: "GB10",
+    bandwidth: 0.273e12,
+    tensor: { 8: 250e12, 16: 62e12, 32: 31e12 },
+    fma: 31e12,
+  },
   sm_120a: {
     name: "RTX 5090",
     bandwidth: 1.792e12,

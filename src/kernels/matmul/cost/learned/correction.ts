@@ -37,7 +37,7 @@ function learned(): ReadTrees {
  */
 function isLearned(problem: MatmulProblem, recipe: Recipe, { batch }: ProductSizes): boolean {
   return (
-    recipe.instruction === "wgmma" &&
+    recipe.issuer === "warpgroup" &&
     recipe.terms.length === 1 &&
     recipe.a.bits === 16 &&
     problem.major.a === "k" &&
