@@ -56,7 +56,7 @@ export class Workspace {
   }
 
   #vitest(options: readonly string[], seconds: number): Promise<Ending> {
-    const fixed = ["run", "--bail=1", "--pool=threads", "--no-file-parallelism", "--reporter=json"];
+    const fixed = ["run", "--bail=1", "--no-file-parallelism", "--reporter=json"];
     const child = spawn(
       process.execPath,
       ["node_modules/vitest/vitest.mjs", ...fixed, ...options],
