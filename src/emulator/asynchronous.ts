@@ -32,16 +32,20 @@ const agentsOfCluster = new WeakMap<object, number[]>();
 function agentsOf(machine: MachineView, warp: WarpView, proxy: IssueProxy): AsyncAgents {
   const known = agents[proxy].get(warp);
   if (known !== undefined) return known;
-  const { cluster } = warp.block;
-  const all = agentsOfCluster.get(cluster) ?? [];
-  agentsOfCluster.set(cluster, all);
-  const made = new AsyncAgents(() => {
-    const agent = machine.newAgent();
-    if (proxy === "async") all.push(agent);
-    return agent;
-  });
+  const made = new AsyncAgents(() =>
+    proxy === "async" ? clusterAgent(machine, warp) : machine.newAgent(),
+  );
   agents[proxy].set(warp, made);
   return made;
+}
+
+/** A fresh agent whose steps arrivals tell other blocks of the cluster of, whatever their scope. */
+export function clusterAgent(machine: MachineView, { block }: WarpView): number {
+  const all = agentsOfCluster.get(block.cluster) ?? [];
+  agentsOfCluster.set(block.cluster, all);
+  const agent = machine.newAgent();
+  all.push(agent);
+  return agent;
 }
 
 /** Of what a warp knows, the end of operations by the asynchronous proxy. */

@@ -9,6 +9,7 @@ import { matrixRules } from "./tensor-cores/matrices.ts";
 import { mma } from "./tensor-cores/mma.ts";
 import { wgmma } from "./tensor-cores/wgmma.ts";
 import { wmma } from "./tensor-cores/wmma.ts";
+import { tcgen05 } from "./tensor-memory/rules.ts";
 
 export const collectiveRules: CollectiveRules = {
   mbarrier,
@@ -21,4 +22,5 @@ export const collectiveRules: CollectiveRules = {
   mma,
   wgmma,
   wmma,
+  tcgen05,
 };

@@ -77,6 +77,8 @@ export interface WarpView {
   learn(knowledge: Knowledge): void;
   /** Takes what a relaxed wait told, to be relied on behind a fence as well. */
   see(knowledge: Knowledge): void;
+  /** What relaxed waits have told, which the warp may rely on behind a fence. */
+  readonly found: Knowledge;
   /** What the warp knew at its last fence: all that it publishes without a release. */
   readonly fenced: Knowledge;
   /**
@@ -160,6 +162,8 @@ export interface MachineView {
   changed(): void;
   /** A finding after which the launch goes on. */
   report(details: DiagnosticDetails): void;
+  /** What is worth knowing and no finding, since it is another compiler's business. */
+  note(details: DiagnosticDetails): void;
 }
 
 export interface CollectiveCall {

@@ -106,7 +106,8 @@ export function emulate(
   } finally {
     memory.takeBack();
   }
-  return { findings: state.findings, printed: state.printed, counters: state.counters };
+  const { findings, notes, printed, counters } = state;
+  return { findings, notes, printed, counters };
 }
 
 /**
@@ -134,12 +135,12 @@ export async function emulateWith(
 
 async function runWith(pool: WorkerPool, whole: Whole): Promise<EmulationResult> {
   const { state, launch, options } = whole;
-  const { findings, printed, counters } = state;
+  const { findings, notes, printed, counters } = state;
   const grid = new Grid(state, launch);
   const watch = new LimitWatch(options.limits);
   const run = new Run(state, grid, watch, options);
   const pace = watch.countsSteps ? undefined : await pool.pace(state);
-  while (pace !== undefined && findings.length === 0 && grid.clustersLeft > 0) {
+  while (pace !== undefined && findings.length + notes.length === 0 && grid.clustersLeft > 0) {
     if (pace.isWorthwhile(grid.clustersLeft)) {
       const { nextCluster: firstCluster, clustersLeft: clusters } = grid;
       const more = await pool.run({ ...whole, watch, firstCluster, clusters });
@@ -150,11 +151,11 @@ async function runWith(pool: WorkerPool, whole: Whole): Promise<EmulationResult>
       }
       counters.laneInstructions += more.laneInstructions;
       counters.warpInstructions += more.warpInstructions;
-      return { findings, printed, counters };
+      return { findings, notes, printed, counters };
     }
     await run.runNext();
     pace.clusterDone();
   }
   await run.runWithBreaks();
-  return { findings, printed, counters };
+  return { findings, notes, printed, counters };
 }

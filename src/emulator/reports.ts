@@ -11,13 +11,27 @@ export function reportOnce(
   instruction: CollectiveInstruction,
   details: DiagnosticDetails,
 ): void {
+  if (isNew(machine, instruction, details.code)) machine.report(details);
+}
+
+/** Whether something has not been told of an instruction; from now on it has. */
+function isNew(machine: MachineView, instruction: CollectiveInstruction, what: string): boolean {
   const ofMachine = reported.get(machine) ?? new Map<CollectiveInstruction, Set<string>>();
   reported.set(machine, ofMachine);
   const known = ofMachine.get(instruction) ?? new Set<string>();
   ofMachine.set(instruction, known);
-  if (known.has(details.code)) return;
-  known.add(details.code);
-  machine.report(details);
+  if (known.has(what)) return false;
+  known.add(what);
+  return true;
+}
+
+/** The same of a note. */
+export function noteOnce(
+  machine: MachineView,
+  instruction: CollectiveInstruction,
+  details: DiagnosticDetails,
+): void {
+  if (isNew(machine, instruction, `note ${details.code}`)) machine.note(details);
 }
 
 /** Reports a read of bytes that nothing has written. */

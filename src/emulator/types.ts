@@ -45,6 +45,11 @@ export interface EmulationCounters {
 export interface EmulationResult {
   /** What the checks found, in the order of finding; the launch went on behind each. */
   readonly findings: readonly TilewrightError[];
+  /**
+   * What is no finding in a kernel of another compiler, and would be one in ours: `tcgen05.fence` and `fence.proxy.async`
+   * before tensor cores read shared memory that compilers in the field leave out.
+   */
+  readonly notes: readonly TilewrightError[];
   /** What lanes printed, one text a call. */
   readonly printed: readonly string[];
   /** What the launch did, in numbers. */

@@ -37,6 +37,7 @@ export interface CheckedLaunch {
   site(number: number): Site;
   findSite(number: number): Site | undefined;
   report(details: DiagnosticDetails): void;
+  note(details: DiagnosticDetails): void;
 }
 
 type Race = Conflict<MemoryAccess> & { readonly kind: "race" };
@@ -334,10 +335,10 @@ export class Checker {
 
   /* ---- reports ---- */
 
-  #once(key: string, details: () => DiagnosticDetails): void {
+  #once(key: string, details: () => DiagnosticDetails, say: "report" | "note" = "report"): void {
     if (this.#reported.has(key)) return;
     this.#reported.add(key);
-    this.#launch.report(details());
+    this.#launch[say](details());
   }
 
   #reportConflicts(touched: AccessRuns): void {
@@ -355,17 +356,25 @@ export class Checker {
     const code = missing !== "fence" ? "TW8014" : current.ofMap === true ? "TW8059" : "TW8015";
     // Other warps may meet the same two instructions the other way round.
     const places = [earlier, current].map((each) => `${each.op.opcode} ${place(each)}`).sort();
-    this.#once(`${code} ${places.join(" ")}`, () => ({
-      code,
-      message: `${this.#describe(current)} is not ordered with ${this.#describe(earlier)}`,
-      location: current.location,
-      expected:
-        missing === "fence"
-          ? "a fence between the two, for accesses of another kind"
-          : "a barrier or another order between the two",
-      found: `both touch ${byte()}`,
-      notes: [{ message: `the other access is ${earlier.op.opcode}`, location: earlier.location }],
-    }));
+    const isNote = code === "TW8015" && current.op.opcode.startsWith("tcgen05.");
+    const say = isNote && !this.#launch.isOwn ? "note" : "report";
+    this.#once(
+      `${code} ${places.join(" ")}`,
+      () => ({
+        code,
+        message: `${this.#describe(current)} is not ordered with ${this.#describe(earlier)}`,
+        location: current.location,
+        expected:
+          missing === "fence"
+            ? "a fence between the two, for accesses of another kind"
+            : "a barrier or another order between the two",
+        found: `both touch ${byte()}`,
+        notes: [
+          { message: `the other access is ${earlier.op.opcode}`, location: earlier.location },
+        ],
+      }),
+      say,
+    );
   }
 
   /** A use of shared memory that can come after the block has ended. */

@@ -2,11 +2,17 @@
 import type { PtxModule } from "../../ptx/module.ts";
 import { prepareOn } from "../prepare.ts";
 import { Grid } from "../machine/grid.ts";
+import type { Launch } from "../machine/launch.ts";
 import { surroundings, viewsOf } from "../memory.ts";
 import type { EmulationCounters } from "../types.ts";
 import { control, keepNewest } from "./job.ts";
 import type { Answer, Job, SentModule } from "./job.ts";
 import { Marks } from "./touched-bytes.ts";
+
+/** Whether a launch has found something, which the calling thread is to find again. */
+function somethingToSay({ findings, notes }: Launch): boolean {
+  return findings.length > 0 || notes.length > 0;
+}
 
 export class Worksite {
   readonly #modules = new Map<number, PtxModule>();
@@ -45,11 +51,11 @@ export class Worksite {
       if (first >= end) break;
       for (let cluster = first; cluster < Math.min(end, first + stride); cluster++)
         this.#runCluster(grid, cluster, () => {
-          if (state.findings.length > 0 || Atomics.load(shared, control.stop) !== 0)
+          if (somethingToSay(state) || Atomics.load(shared, control.stop) !== 0)
             throw new Error("the calling thread takes over");
         });
     }
-    if (state.findings.length > 0) throw new Error("there is something to report");
+    if (somethingToSay(state)) throw new Error("there is something to report");
     return state.counters;
   }
 

@@ -5,6 +5,7 @@ import { Random } from "../../support/random.ts";
 import type { Target } from "../../targets/target.ts";
 import type { AccessRequest, MachineView, Place, RecordedAccess } from "../collective.ts";
 import { reportLeftovers } from "../barriers/leftovers.ts";
+import { reportUnfreed } from "../tensor-memory/allocation.ts";
 import type { AccessKind } from "../thread-instructions/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
@@ -50,6 +51,7 @@ export class Launch implements WarpHost, MachineView {
   readonly naming: Naming;
   readonly isOwn: boolean;
   readonly findings: TilewrightError[] = [];
+  readonly notes: TilewrightError[] = [];
   readonly printed: string[] = [];
   readonly counters = { laneInstructions: 0, warpInstructions: 0 };
   readonly checker: Checker | undefined;
@@ -164,6 +166,7 @@ export class Launch implements WarpHost, MachineView {
 
   blockEnded(block: BlockState): void {
     this.checker?.blockEnded(block);
+    if (this.checks) reportUnfreed(this, block);
   }
 
   /** No lane of the cluster lives any more; what it has under way comes to its end. */
@@ -321,6 +324,10 @@ export class Launch implements WarpHost, MachineView {
 
   report(details: DiagnosticDetails): void {
     this.findings.push(new TilewrightError(details));
+  }
+
+  note(details: DiagnosticDetails): void {
+    this.notes.push(new TilewrightError(details));
   }
 }
 

@@ -300,6 +300,10 @@ export class WarpState implements WarpView {
     this.learning?.see(scoped(() => knowledge));
   }
 
+  get found(): Knowledge {
+    return this.learning?.handed.found[0] ?? Knowledge.none;
+  }
+
   /** What the warp knew at its last fence, of whatever scope. */
   get fenced(): Knowledge {
     return this.learning?.fencedAt(0) ?? Knowledge.none;

@@ -20,6 +20,11 @@ const atomics = `global ${sharedWindows} add inc dec min max and or xor noftz v2
 const video = "add min max sat";
 const packedVideo = "add sat";
 const bits = "";
+const collectors = ["a", "b0", "b1", "b2", "b3"]
+  .flatMap((buffer) =>
+    ["fill", "use", "lastuse", "discard"].map((use) => `collector::${buffer}::${use}`),
+  )
+  .join(" ");
 
 /** By the root of the opcode, with spaces between. */
 const known: { readonly [root: string]: string } = {
@@ -118,6 +123,7 @@ const known: { readonly [root: string]: string } = {
   subc: "cc",
   szext: "clamp wrap",
   tanh: "approx",
+  tcgen05: `alloc dealloc relinquish_alloc_permit ld red st wait::ld wait::st fence::before_thread_sync fence::after_thread_sync mma ws sp cp shift down commit cta_group::1 cta_group::2 sync aligned shared::cta shared::cluster 32x32b 16x64b 16x128b 16x256b 16x32bx2 x1 x2 x4 x8 x16 x32 x64 x128 pack::16b unpack::16b min max abs NaN kind::f16 kind::tf32 kind::f8f6f4 kind::i8 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X block16 block32 ashift ${collectors} 128x256b 128x128b 64x128b 32x128b 4x256b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b4x16_p64 b6x16_p32 mbarrier::arrive::one multicast::cluster`,
   tensormap: `replace tile b1024 global shared::cta global_address global_stride global_dim box_dim element_stride rank elemtype interleave_layout swizzle_mode fill_mode cp_fenceproxy tensormap::generic release sync aligned ${blockScopes}`,
   testp: "finite infinite number notanumber normal subnormal",
   trap: "",

@@ -1,4 +1,4 @@
-/** Codes of the emulator's asynchronous and collective instructions: TW8050 to TW8099. */
+/** Codes of the emulator's asynchronous and collective instructions: TW8050 to TW8080. */
 import { registerCodes } from "./entry.ts";
 
 export const emulatorAsyncCodes = registerCodes({

@@ -9,10 +9,10 @@
 import { arrayCodes } from "./arrays.ts";
 import { benchCodes } from "./bench.ts";
 import { deviceCodes } from "./device.ts";
-import { cpuCodes } from "./cpu.ts";
 import { driverCodes } from "./driver.ts";
 import { emulatorCodes } from "./emulator.ts";
 import { emulatorAsyncCodes } from "./emulator-async.ts";
+import { emulatorTensorMemoryCodes } from "./emulator-tensor-memory.ts";
 import { evaluateCodes } from "./evaluate.ts";
 import { fileCodes } from "./files.ts";
 import { formatCodes } from "./formats.ts";
@@ -41,7 +41,6 @@ export const codes = Object.freeze({
   ...textCodes,
   ...simulatorCodes,
   ...deviceCodes,
-  ...cpuCodes,
   ...driverCodes,
   ...toolCodes,
   ...layoutCodes,
@@ -50,6 +49,7 @@ export const codes = Object.freeze({
   ...ptxTextCodes,
   ...emulatorCodes,
   ...emulatorAsyncCodes,
+  ...emulatorTensorMemoryCodes,
   ...graphTextCodes,
   ...graphCodes,
   ...arrayCodes,

@@ -1,0 +1,45 @@
+/** Threads of Node. In a browser `browser.ts` stands in for this file. */
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
+import type { OpenPort } from "./helper.ts";
+import type { Answer } from "./job.ts";
+
+/** Written so that no bundler follows it: of a worker alone, without what it imports, nothing is gained. */
+const ownAddress = import.meta.url;
+
+/** Throws in bundles whose format has no place of its own. */
+function workerFile(): URL {
+  return new URL("../host-workers/node-worker.js", ownAddress);
+}
+
+/** One where threads would find no file to load: in the sources, and in bundles. */
+export function processors(): number {
+  try {
+    return existsSync(workerFile()) ? availableParallelism() : 1;
+  } catch {
+    return 1;
+  }
+}
+
+export const openPort: OpenPort = ({ answered, ended }) => {
+  const worker = new Worker(workerFile(), { execArgv: [] });
+  worker.on("message", (answer: Answer) => {
+    answered(answer);
+  });
+  // An error, such as that of a file that is not there, comes before the exit.
+  worker.on("error", () => undefined);
+  worker.on("exit", ended);
+  return {
+    post: (job) => {
+      worker.postMessage(job);
+    },
+    hold: (isHeld) => {
+      if (isHeld) worker.ref();
+      else worker.unref();
+    },
+    end: () => {
+      void worker.terminate();
+    },
+  };
+};
