@@ -8,10 +8,10 @@
  * f32 are multiplied in f32. Global scales are applied to sums.
  */
 import type { DTypeName, FloatName } from "../formats/dtype.ts";
-import { floatFormats } from "../formats/floats.ts";
 import { scaledFormats } from "../formats/scaled/formats.ts";
-import type { ScaledFormat, ScaledFormatName } from "../formats/scaled/formats.ts";
+import type { ScaledFormatName } from "../formats/scaled/formats.ts";
 import { tensorType } from "../graph/ops/types.ts";
+import { isExactInBf16 } from "../kernels/matmul/scaled-errors.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { NDArray, recordWith } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
@@ -37,18 +37,9 @@ function shapeOf(factor: Factor): readonly number[] {
   return isScaled(factor) ? factor.elements.shape : factor.shape;
 }
 
-/** Whether bf16 holds every element times every scale of a format, but for those below its smallest number. */
-function isExact({ element, scale }: ScaledFormat): boolean {
-  const [own, of] = [element, scale].map(({ name }) => floatFormats[name].mantissaBits + 1) as [
-    number,
-    number,
-  ];
-  return (own === 1 || of === 1 ? Math.max(own, of) : own + of) <= 8;
-}
-
 /** Whether an operand is multiplied in bf16. */
 function fitsBf16(factor: Factor): boolean {
-  return isScaled(factor) ? isExact(scaledFormats[factor.format]) : factor.dtype === "bf16";
+  return isScaled(factor) ? isExactInBf16(scaledFormats[factor.format]) : factor.dtype === "bf16";
 }
 
 /** An operand in the format that it is multiplied in, without its global scale. */

@@ -14,6 +14,7 @@ import type { ScaleLayout } from "../../formats/scaled/layout.ts";
 import { dim, tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
+import { targets } from "../../targets/target.ts";
 import { scaledMatmul } from "./scaled-matmul.ts";
 
 const devices = new Map<string, Device>();
@@ -81,6 +82,7 @@ interface Case {
   readonly sizes: readonly [batch: number, m: number, n: number, k: number];
   readonly layouts?: readonly [ScaleLayout, ScaleLayout];
   readonly globalScale?: number;
+  readonly dequantize?: "prologue" | "before";
 }
 
 // Behaviours 48 to 51, 56 and 57 of products: formats alone and mixed, odd sizes, a batch, every layout of scales, a global scale.
@@ -91,6 +93,33 @@ const cases: readonly Case[] = [
     b: "mxfp8e4m3",
     sizes: [1, 70, 40, 160],
     layouts: ["tiled", "padded"],
+    dequantize: "before",
+  },
+  {
+    name: "MXFP8, packed",
+    a: "mxfp8e4m3",
+    b: "mxfp8e4m3",
+    sizes: [1, 17, 40, 160],
+    layouts: ["padded", "padded"],
+    dequantize: "prologue",
+  },
+  {
+    name: "MXFP4, packed, scales in tiles",
+    ...{ a: "bf16", b: "mxfp4", sizes: [1, 3, 72, 288] },
+    layouts: ["plain", "tiled"],
+    dequantize: "prologue",
+    globalScale: 3,
+  },
+  {
+    name: "NVFP4, packed, a batch",
+    ...{ a: "nvfp4", b: "nvfp4", sizes: [3, 2, 24, 80] },
+    dequantize: "prologue",
+    globalScale: 0.25,
+  },
+  {
+    name: "MXFP6, packed, long k",
+    ...{ a: "bf16", b: "mxfp6e3m2", sizes: [1, 1, 16, 4160] },
+    dequantize: "prologue",
   },
   {
     name: "NVFP4 with a global scale",
@@ -118,63 +147,99 @@ const cases: readonly Case[] = [
 ];
 
 describe.each(["simulator", "emulator"] as const)("products with scales on the %s", (kind) => {
-  test.each(dealtTo(kind, cases))("$name", async ({ a, b, sizes, layouts, globalScale }) => {
-    const [batch, m, n, k] = sizes;
-    const device = devices.get(kind);
-    if (device === undefined) throw new Error(`${kind} is not open`);
-    const random = new Random(31);
-    const lead = batch === 1 ? [] : [batch];
-    const [ofA, ofB] = layouts ?? ["plain", "plain"];
-    const left = drawn("a", a, [...lead, m, k], ofA, random);
-    const right = drawn("b", b, [...lead, n, k], ofB, random);
-    const operation = scaledMatmul({
-      a: a === "bf16" ? bf16 : a,
-      b: b === "bf16" ? bf16 : b,
-      ...{ out: f32, batched: batch > 1, scaleLayout: { a: ofA, b: ofB } },
-      globalScale: globalScale !== undefined,
-      inputs: { bias: tensor(f32, [dim("n")]) },
-      epilogue: ({ sums, bias }) => sums.add(bias as never),
-    });
-    const bias = Float64Array.from({ length: n }, (_, j) => j);
-    const { out } = await device.run(operation, {
-      ...{ ...left.arrays, ...right.arrays, bias: fromNumbers(f32, [n], bias) },
-      ...(globalScale !== undefined && { globalScale: fromNumbers(f32, [1], [globalScale]) }),
-    } as never);
-    const isFp8 = a.startsWith("fp8");
-    const found = toNumbers(out);
-    for (let each = 0; each < batch; each++)
-      for (let i = 0; i < m; i++)
-        for (let j = 0; j < n; j++) {
-          let [sum, size] = [0, 0];
-          for (let l = 0; l < k; l++) {
-            const term =
-              (left.numbers[(each * m + i) * k + l] ?? NaN) *
-              (right.numbers[(each * n + j) * k + l] ?? NaN);
-            [sum, size] = [sum + term, size + Math.abs(term)];
+  test.each(dealtTo(kind, cases))(
+    "$name",
+    async ({ a, b, sizes, layouts, globalScale, dequantize }) => {
+      const [batch, m, n, k] = sizes;
+      const device = devices.get(kind);
+      if (device === undefined) throw new Error(`${kind} is not open`);
+      const random = new Random(31);
+      const lead = batch === 1 ? [] : [batch];
+      const [ofA, ofB] = layouts ?? ["plain", "plain"];
+      const left = drawn("a", a, [...lead, m, k], ofA, random);
+      const right = drawn("b", b, [...lead, n, k], ofB, random);
+      const operation = scaledMatmul({
+        a: a === "bf16" ? bf16 : a,
+        b: b === "bf16" ? bf16 : b,
+        ...{ out: f32, batched: batch > 1, scaleLayout: { a: ofA, b: ofB } },
+        ...{
+          globalScale: globalScale !== undefined,
+          ...(dequantize !== undefined && { dequantize }),
+        },
+        inputs: { bias: tensor(f32, [dim("n")]) },
+        epilogue: ({ sums, bias }) => sums.add(bias as never),
+      });
+      const bias = Float64Array.from({ length: n }, (_, j) => j);
+      const { out } = await device.run(operation, {
+        ...{ ...left.arrays, ...right.arrays, bias: fromNumbers(f32, [n], bias) },
+        ...(globalScale !== undefined && { globalScale: fromNumbers(f32, [1], [globalScale]) }),
+      } as never);
+      const isFp8 = a.startsWith("fp8");
+      const found = toNumbers(out);
+      for (let each = 0; each < batch; each++)
+        for (let i = 0; i < m; i++)
+          for (let j = 0; j < n; j++) {
+            let [sum, size] = [0, 0];
+            for (let l = 0; l < k; l++) {
+              const term =
+                (left.numbers[(each * m + i) * k + l] ?? NaN) *
+                (right.numbers[(each * n + j) * k + l] ?? NaN);
+              [sum, size] = [sum + term, size + Math.abs(term)];
+            }
+            const wanted = sum * (globalScale ?? 1) + j;
+            // Tensor cores cut sums of FP8 off after 13 bits, those of bf16 after 24.
+            const bound = size * (isFp8 ? 2 ** -11 : 2 ** -20) + 2 ** -20 * j;
+            expect(
+              Math.abs((found[(each * m + i) * n + j] ?? NaN) - wanted),
+              `${each}, ${i}, ${j}`,
+            ).toBeLessThanOrEqual(bound);
           }
-          const wanted = sum * (globalScale ?? 1) + j;
-          // Tensor cores cut sums of FP8 off after 13 bits, those of bf16 after 24.
-          const bound = size * (isFp8 ? 2 ** -11 : 2 ** -20) + 2 ** -20 * j;
-          expect(
-            Math.abs((found[(each * m + i) * n + j] ?? NaN) - wanted),
-            `${each}, ${i}, ${j}`,
-          ).toBeLessThanOrEqual(bound);
-        }
-  });
+    },
+  );
 });
 
 test("the plan says which way, and what there is not is refused", () => {
-  const sizes = { m: 256, n: 256, k: 256 };
-  const notesOf = (a: ScaledFormatName, b: ScaledFormatName) =>
-    scaledMatmul({ a, b }).plan(sizes).notes.join();
-  expect(notesOf("mxfp8e4m3", "mxfp8e4m3")).toContain("a and b become bf16 first");
-  expect(notesOf("fp8Block1x128", "fp8Block128x128")).not.toContain("bf16");
+  const planned = (a: ScaledFormatName | "bf16", b: ScaledFormatName, m: number) =>
+    scaledMatmul({ a: a === "bf16" ? bf16 : a, b }).plan({ m, n: 4096, k: 4096 });
+  const notesOf = (...given: Parameters<typeof planned>) => planned(...given).notes.join();
+  // Few rows: weights stay as they are. Many: the product of bf16 is faster.
+  expect(notesOf("bf16", "mxfp4", 16)).toMatch(
+    /^b is dequantised in the prologue; an error of 2\^-19/,
+  );
+  expect(notesOf("mxfp8e4m3", "mxfp4", 16)).toMatch(/^a becomes bf16 first; b is dequantised/);
+  expect(notesOf("mxfp8e4m3", "mxfp8e4m3", 8192)).toMatch(/^a and b become bf16 first; an error/);
+  const bytes = (m: number) => planned("bf16", "mxfp4", m).scratchBytes;
+  expect(bytes(16)).toBeLessThan(4096 * 4096);
+  expect(bytes(8192)).toBeGreaterThanOrEqual(2 * 4096 * 4096);
+  expect(notesOf("fp8Block1x128", "fp8Block128x128", 256)).toBe(
+    "FP8 with promoted sums: an error of 2^-9.8, of operands in bf16 2^-8.5",
+  );
   const refused = (spec: object) => codeOf(() => scaledMatmul(spec as never));
   expect(refused({ a: "mxfp9", b: "mxfp4" })).toBe("TW9901");
   expect(refused({ a: f32, b: "mxfp4" })).toBe("TW9901");
   expect(refused({ a: "mxfp4", b: "mxfp4", scaleLayout: { a: "swizzled" } })).toBe("TW9905");
   expect(refused({ a: "fp8Block1x128", b: "mxfp4", scaleLayout: { a: "tiled" } })).toBe("TW9905");
+  expect(refused({ a: bf16, b: "fp8Block1x128", dequantize: "prologue" })).toBe("TW9905");
+  expect(refused({ a: bf16, b: "mxfp4", dequantize: "after" })).toBe("TW9905");
   expect(refused({ a: "mxfp4", b: "mxfp4", inputs: { aScale: tensor(f32, [dim("m")]) } })).toBe(
     "TW9905",
   );
+});
+
+test("a tuner chooses in products with scales, of each way what its product has", () => {
+  const choices = scaledMatmul({ a: bf16, b: "mxfp4" }).choices;
+  const kernels = (m: number) =>
+    choices?.candidates({ m, n: 4096, k: 4096 }, targets.sm_90a).map(({ kernel }) => kernel) ?? [];
+  expect(kernels(16)).toContain("skinny");
+  expect(kernels(8192)).toContain("persistent");
+  expect(kernels(8192)).not.toContain("skinny");
+  expect(choices?.variant).not.toBe(scaledMatmul({ a: bf16, b: "nvfp4" }).choices?.variant);
+  // What was chosen for a bucket is possible for all sizes in it.
+  for (const m of [3, 300])
+    for (const each of choices?.candidates({ m, n: 4096, k: 4096 }, targets.sm_90a) ?? [])
+      expect(() =>
+        scaledMatmul({ a: bf16, b: "mxfp4", configuration: each as never }).plan({
+          ...{ m, n: 4096, k: 4096 },
+        }),
+      ).not.toThrow();
 });

@@ -2,11 +2,13 @@
  * `scaledMatmul`: a · bᵀ of operands in formats with scales along k, a [m, k] and b [n, k], as programs and checkpoints have them.
  *
  *   both FP8 by blocks of f32 scales    ──▶ FP8, sums of 128 of k scaled as they are promoted (`block-scales.ts`)
+ *   b in an MX format or nvfp4          ──▶ b as `packWeights` stores it ──▶ dequantised in the product's prologue, sums in f32
  *   otherwise                           ──▶ operands with scales become bf16 first ──▶ the product of bf16, sums in f32
  *
- * In MX formats and nvfp4 elements times scales are numbers of bf16, so the second way errs by no more than f32 sums do, where FP8 would cut sums off after 13
- * bits. Becoming bf16 takes as long as reading and writing operands once, beside few rows longer than the product: weights that many products share are stored once
- * instead, by `packWeights`, and multiplied by `matmul`.
+ * The first way is taken where it errs by no more than the others (`scaled-errors.ts`): in MX formats and nvfp4 elements times scales are numbers of bf16, where FP8
+ * would cut sums off after 13 bits. Becoming bf16 writes and reads two bytes an element, beside few rows longer than the product takes; packed, 4 bits stay 4 bits. Of many
+ * rows the product of bf16 is the faster one: the second way is taken where the model says so. a always becomes bf16 there. Weights that many products share are stored
+ * once instead, by `packWeights`, and multiplied by `matmul`.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
@@ -30,8 +32,16 @@ import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import { problemOf } from "./matmul.ts";
 import type { EpilogueInputs } from "./matmul.ts";
 import { planOf } from "./plan.ts";
-import { matmulChoices, productSizes } from "./tuning.ts";
-import { expandGroups, packedUnit } from "./weights/quantized.ts";
+import { productSizes } from "./tuning.ts";
+import {
+  bf16ProductError,
+  errorText,
+  isExactInBf16,
+  promotedProductError,
+} from "./scaled-errors.ts";
+import { choicesOf, wayFor, withPackedWeights } from "./scaled-ways.ts";
+import { expandGroups, packedUnit, quantized } from "./weights/quantized.ts";
+import type { QuantizedSpec, ScaleFormat, WeightFormat } from "./weights/quantized.ts";
 import { plainScales, tiledScales } from "./weights/pack-weights.ts";
 
 /** An operand: the name of a format with scales, or bf16. */
@@ -63,6 +73,11 @@ export interface ScaledMatmulSpec<
   readonly epilogue?: (
     tiles: { readonly sums: Tile<"f32"> } & { readonly [N in keyof Inputs]: Tile },
   ) => Tile;
+  /**
+   * Where b is dequantised, in MX formats and nvfp4: in the product's prologue, or by a launch before that writes bf16. By default what the model says is
+   * faster.
+   */
+  readonly dequantize?: "prologue" | "before";
   /** Instead of what the model would choose. */
   readonly configuration?: MatmulConfiguration;
 }
@@ -76,6 +91,7 @@ const fields: Fields = {
     globalScale: "flag",
   },
   ...{ out: "format", inputs: "named", epilogue: "function", configuration: "settings" },
+  dequantize: "choice",
 };
 
 /** Scales are there for operands in formats with such. */
@@ -126,29 +142,102 @@ export function scaledMatmul(spec: GivenSpec): unknown {
   const lead = spec.batched === true ? [sizes.batch] : [];
   const a = operandOf("a", spec, [...lead, sizes.m, sizes.k], location);
   const b = operandOf("b", spec, [...lead, sizes.n, sizes.k], location);
-  const isPromoted = isByBlocks(a) && isByBlocks(b);
-  const problem = problemOf("scaledMatmul", inner(spec, a, b, isPromoted, location), location);
+  const isPromoted = isByBlocks(a) && isByBlocks(b) && losesLess([a, b]);
+  const asked = inner(spec, a, b, isPromoted, location);
+  const problem = problemOf("scaledMatmul", asked, location);
+  const weights = isPromoted ? undefined : packable(b);
+  requireDequantize(spec.dequantize, weights, location);
+  const packed = weights && {
+    weights,
+    problem: problemOf("scaledMatmul", { ...asked, b: weights }, location),
+  };
   const inputs = {
     ...{ a: tensor(elementOf(a), a.shape), b: tensor(elementOf(b), b.shape) },
     ...scaleInput(a),
     ...scaleInput(b),
     ...problem.inputs,
   };
-  const { configuration } = spec;
+  const { configuration, dequantize } = spec;
   const made = isPromoted ? [] : [a, b].filter(isMade);
+  const ways = { problem, packed, dequantize };
   return libraryOperation(
     {
       name: "scaled_matmul",
       inputs,
       outputs: { out: problem.out },
-      ...(configuration === undefined && { choices: matmulChoices(problem) }),
+      ...(configuration === undefined && { choices: choicesOf(ways) }),
       plan: (dimensions, target, choice) => {
         const chosen = configuration ?? (choice as MatmulConfiguration | undefined);
-        const product = planOf(problem, chosen, dimensions, target, location);
-        return withOperands(product, made, productSizes(problem, dimensions), dimensions);
+        const way = wayFor(ways, dimensions, target);
+        const product = planOf(way.problem, chosen, dimensions, target, location);
+        const sizes = productSizes(problem, dimensions);
+        const operands = made.filter(({ name }) => name === "a" || way.weights === undefined);
+        const note = isPromoted ? promotedNote(sizes.k) : convertedNote(made, way.weights, sizes.k);
+        const whole = withOperands(product, operands, sizes, dimensions);
+        const noted = { ...whole, notes: [...(whole.notes ?? []), note] };
+        return way.weights === undefined
+          ? noted
+          : withPackedWeights(noted, way.weights, b, sizes, dimensions, target);
       },
     },
     spec,
+  );
+}
+
+/** b as the product's prologue reads it; undefined where it has none for it. */
+function packable({ format, shape }: GivenOperand): QuantizedSpec | undefined {
+  if (format === undefined || !isExactInBf16(format)) return undefined;
+  const [n = 0, k = 0] = shape.slice(-2);
+  const [batch] = shape.slice(0, -2);
+  return quantized(
+    format.element as DType<WeightFormat>,
+    batch === undefined ? [k, n] : [batch, k, n],
+    { groupSize: format.block[1], scale: format.scale as DType<ScaleFormat>, as: dtypes.bf16 },
+  );
+}
+
+/** Whether FP8 with promoted sums errs by no more than what bf16 makes of the operands, whatever k is: that adds errors of sums to the latter. */
+function losesLess(operands: readonly GivenOperand[]): boolean {
+  const rounded = operands.filter(({ format }) => format !== undefined && !isExactInBf16(format));
+  return promotedProductError(packedUnit) <= bf16ProductError(rounded.length, 0);
+}
+
+function promotedNote(k: number): string {
+  return `FP8 with promoted sums: an error of ${errorText(promotedProductError(k))}, of operands in bf16 ${errorText(bf16ProductError(2, k))}`;
+}
+
+function convertedNote(
+  made: readonly MadeOperand[],
+  weights: QuantizedSpec | undefined,
+  k: number,
+): string {
+  const rounded = made.filter(({ format }) => !isExactInBf16(format)).length;
+  const error = `an error of ${errorText(bf16ProductError(rounded, k))}`;
+  const before = made.filter(({ name }) => name === "a" || weights === undefined);
+  const names = before.map(({ name }) => name).join(" and ");
+  const first =
+    before.length === 0
+      ? ""
+      : `${names} ${before.length === 1 ? "becomes" : "become"} bf16 first; `;
+  const packedText = weights === undefined ? "" : "b is dequantised in the prologue; ";
+  return `${first}${packedText}${error}; weights that are used often are better stored once, by packWeights`;
+}
+
+function requireDequantize(
+  given: unknown,
+  weights: QuantizedSpec | undefined,
+  location: Location,
+): void {
+  const isKnown = given === undefined || given === "before" || given === "prologue";
+  if (isKnown && (given !== "prologue" || weights !== undefined)) return;
+  throw refused(
+    "TW9905",
+    "b is dequantised nowhere like that",
+    weights === undefined
+      ? '"before": the prologue takes b in MX formats and nvfp4'
+      : '"prologue" or "before"',
+    optionText(given),
+    location,
   );
 }
 
@@ -287,7 +376,6 @@ function withOperands(
       }),
     ),
   ];
-  const names = made.map(({ name }) => name).join(" and ");
   return {
     ...product,
     scratch: {
@@ -299,10 +387,6 @@ function withOperands(
         ]),
       ),
     },
-    notes: [
-      ...(product.notes ?? []),
-      `${names} become bf16 first, which holds elements times scales; weights that are used often are better stored once, by packWeights`,
-    ],
     launches,
   };
 }

@@ -8,6 +8,8 @@
  *   b      [n, ⌈k / 128⌉ · 128]
  *   bScale [⌈k / 128⌉, n · 128 / group], in the format that the weights say
  *
+ * Weights of a batch, or of groups of rows as experts have them, have a matrix and scales each: [batch, n, k], [batch, n, ⌈k / group⌉].
+ *
  * Tiled scales are [⌈n / 128⌉, ⌈blocks / 4⌉, 32, 4, 4], the order of Blackwell's tensor cores: row r and block b are at
  * [r / 128, b / 4, r mod 32, (r / 32) mod 4, b mod 4].
  */
@@ -38,7 +40,7 @@ export type PackedScaleLayout = "plain" | "tiled";
 
 /** What `packWeights` is made for. */
 export interface PackWeightsSpec<D extends WeightFormat, S extends DTypeName, G extends DTypeName> {
-  /** The weights as products take them: `quantized` of [k, n] with groups of 16, 32 or 64. */
+  /** The weights as products take them: `quantized` of [k, n] or [batch, k, n] with groups of 16, 32 or 64. */
   readonly b: QuantizedSpec<D, S, false>;
   /** The format of the scales that there are; that of `b` by default. */
   readonly scale?: DType<G>;
@@ -71,18 +73,20 @@ export function packWeights<D extends WeightFormat, S extends DTypeName, G exten
   requirePackable(weights, scaleLayout, location);
   const scale: DType = spec.scale ?? weights.scale;
   const {
+    batch,
     shape: [k, n],
   } = weights;
+  const lead = batch === undefined ? [] : [batch];
   const given = {
-    x: tensor(weights.dtype, [n, k]),
-    scale: tensor(scale, scaleDimensions(scaleLayout)),
+    x: tensor(weights.dtype, [...lead, n, k]),
+    scale: tensor(scale, [...lead, ...scaleDimensions(scaleLayout)]),
   };
   return operation({
     name: "packWeights",
     inputs: given,
     outputs: {
       b: storedOperand(weights).spec,
-      bScale: tensor(weights.scale, weightScaleShape(weights, k, n, undefined)),
+      bScale: tensor(weights.scale, weightScaleShape(weights, k, n, batch)),
     },
     plan: (sizes) => {
       const values = new Map(Object.entries(sizes));
@@ -91,7 +95,11 @@ export function packWeights<D extends WeightFormat, S extends DTypeName, G exten
         ...{ x: named("x"), scale: named("scale") },
         ...{ b: named("b"), bScale: named("bScale") },
       };
-      const dimensions = { ...sizes, k: evaluateSize(k, values), n: evaluateSize(n, values) };
+      const dimensions = {
+        ...sizes,
+        ...(batch !== undefined && { batch: evaluateSize(batch, values) }),
+        ...{ k: evaluateSize(k, values), n: evaluateSize(n, values) },
+      };
       return {
         configuration: {},
         source: "heuristic",
@@ -111,7 +119,7 @@ function scaleDimensions(layout: PackedScaleLayout) {
 
 function requirePackable(weights: unknown, layout: unknown, location: Location): void {
   const isGiven = isQuantized(weights) && !weights.zero && weights.span === 1;
-  if (!isGiven || weights.batch !== undefined || scalesOfUnit(weights) === 1)
+  if (!isGiven || scalesOfUnit(weights) === 1)
     throw refused(
       "TW9902",
       "packWeights takes weights whose groups are parts of 128 elements",
@@ -135,29 +143,41 @@ function packKernel(
   layout: PackedScaleLayout,
 ): KernelDefinition {
   const [k, n] = [dim("k"), dim("n")];
-  const own = { ...weights, shape: [k, n] } as const;
+  const batch = weights.batch === undefined ? undefined : dim("batch");
+  const own = { ...weights, shape: [k, n], batch } as const;
+  const lead = batch === undefined ? [] : [batch];
   const each = scalesOfUnit(weights);
   return kernel(
     {
       name: "pack_weights",
-      grid: { i: cdiv(k, packedUnit), j: cdiv(n, columns) },
+      grid: {
+        ...{ i: cdiv(k, packedUnit), j: cdiv(n, columns) },
+        ...(batch !== undefined && { layer: batch }),
+      },
       inputs: {
-        x: tensor(weights.dtype, [n, k]),
-        scale: tensor(scale, scaleDimensions(layout)),
+        x: tensor(weights.dtype, [...lead, n, k]),
+        scale: tensor(scale, [...lead, ...scaleDimensions(layout)]),
       },
       outputs: {
         b: storedOperand(own).spec,
-        bScale: tensor(weights.scale, weightScaleShape(own, k, n, undefined)),
+        bScale: tensor(weights.scale, weightScaleShape(own, k, n, batch)),
       },
     },
     (argument) => {
-      const { i, j, x, b, bScale } = argument;
+      const { i, j } = argument as unknown as PackIndices;
+      const layer = batch === undefined ? undefined : (argument as unknown as PackIndices).layer;
+      const {
+        x,
+        scale: scalesOfAll,
+        b,
+        bScale,
+      } = matrixOf(argument as unknown as PackArrays, layer);
       const along = slice(i.mul(packedUnit), packedUnit);
       const across = slice(j.mul(columns), columns);
       const stored = x.at(across, along).load().transpose() as Tile;
       b.at(across, along).store(packed(stored).transpose() as Tile);
       const given = layout === "plain" ? plainScales : tiledScales;
-      const scales = given((argument as { readonly scale: Ref }).scale, i, j, each);
+      const scales = given(scalesOfAll, i, j, each);
       const numbers = scale === weights.scale ? scales : (scales.cast(weights.scale) as Tile);
       bScale
         .at(i, slice(j.mul(columns * each), columns * each))
@@ -167,6 +187,26 @@ function packKernel(
 }
 
 type Integer = Scalar<"i32">;
+
+interface PackIndices {
+  readonly i: Integer;
+  readonly j: Integer;
+  /** Which matrix, of several. */
+  readonly layer: Integer;
+}
+
+interface PackArrays {
+  readonly x: Ref;
+  readonly scale: Ref;
+  readonly b: Ref;
+  readonly bScale: Ref;
+}
+
+/** The arrays of one matrix. */
+function matrixOf({ x, scale, b, bScale }: PackArrays, layer: Integer | undefined): PackArrays {
+  if (layer === undefined) return { x, scale, b, bScale };
+  return { x: x.at(layer), scale: scale.at(layer), b: b.at(layer), bScale: bScale.at(layer) };
+}
 
 /** The scales of 64 columns in 128 elements along k, [columns, groups]. */
 export function plainScales(scale: Ref, i: Integer, j: Integer, each: number): Tile {
