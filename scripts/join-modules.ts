@@ -3,7 +3,7 @@
  * reading a thousand of them, and code that was joined is also a little faster before it is compiled.
  *
  *   dist/cli/main.js, dist/index.js, …         what somebody names: the package's exports, its command, its stand-ins for browsers
- *   dist/emulator/host-workers/node.js, …           modules that look at where they lie, that others stand in for in browsers, and those that
+ *   dist/workers/node.js, …                   modules that look at where they lie, that others stand in for in browsers, and those that
  *                                              are started by a path
  *   dist/chunk-….js                            everything else, joined
  *

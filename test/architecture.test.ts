@@ -10,6 +10,7 @@ import type { Import } from "./support/imports.ts";
 /** A folder imports only from itself and from folders before it. */
 const folderOrder = [
   "support",
+  "workers",
   "formats",
   "files",
   "targets",
@@ -44,7 +45,7 @@ const outsideImports: { readonly [folder: string]: RegExp } = {
   testing: /^vitest$/,
 };
 /** Files that a browser has a stand-in for, or never loads. */
-const nodeFiles = /^src\/emulator\/host-workers\/node(-worker)?\.ts$/;
+const nodeFiles = /^src\/(workers\/node|runtime\/threads\/node-worker)\.ts$/;
 
 const files = listFiles("src", /\.ts$/);
 const sources = files.filter((file) => !file.endsWith(".test.ts"));

@@ -312,7 +312,7 @@ describe("the packed package", () => {
     const inputs = Object.keys(metafile.inputs).filter((path) => path !== "page.js");
     // Of what opens a GPU or starts threads only the stand-ins for browsers, which need nothing of Node.
     const library =
-      /^node_modules\/tilewright\/dist\/(?!cli\/|cuda\/(?!browser\.js$)|emulator\/host-workers\/node)/;
+      /^node_modules\/tilewright\/dist\/(?!cli\/|cuda\/(?!browser\.js$)|workers\/node)/;
     expect(inputs).toContain("node_modules/tilewright/dist/index.js");
     expect(inputs.filter((path) => !library.test(path))).toEqual([]);
   });

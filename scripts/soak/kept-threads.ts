@@ -4,14 +4,15 @@
  *   device    opens ─ jobs ─ ends │ opens ─ jobs ─ ends │ …
  *   thread    ──────────────────────────────────────────▶
  */
-import type { Port, PortEvents } from "../../src/emulator/host-workers/helper.ts";
-import { openPort } from "../../src/emulator/host-workers/node.ts";
+import type { Port, PortEvents } from "../../src/workers/port.ts";
+import { openPort } from "../../src/workers/node.ts";
+import type { Answer, Job } from "../../src/emulator/host-workers/job.ts";
 import type { ThreadHost } from "../../src/emulator/host-workers/worker-pool.ts";
 
 interface Thread {
-  readonly port: Port;
+  readonly port: Port<Job>;
   /** Whose thread it is now. */
-  owner: PortEvents | undefined;
+  owner: PortEvents<Answer> | undefined;
 }
 
 export class KeptThreads implements ThreadHost {
@@ -43,8 +44,8 @@ export class KeptThreads implements ThreadHost {
 }
 
 function started(): Thread {
-  const thread: { port?: Port; owner: PortEvents | undefined } = { owner: undefined };
-  const port = openPort({
+  const thread: { port?: Port<Job>; owner: PortEvents<Answer> | undefined } = { owner: undefined };
+  const port = openPort<Job, Answer>({
     answered: (answer) => thread.owner?.answered(answer),
     ended: () => thread.owner?.ended(),
   });

@@ -299,7 +299,7 @@ export interface ArrayOwner {
 }
 
 /** What is said where memory runs out. */
-const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030", "TW8005"]);
+const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030", "TW4701", "TW8005"]);
 
 /** Whether an error says that there is not enough memory. */
 export function isShortage(error: unknown): error is TilewrightError {

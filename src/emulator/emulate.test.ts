@@ -22,7 +22,7 @@ const lane = "mov.u32 %r0, %tid.x; mul.wide.u32 %d8, %r0, 4; add.s64 %d8, %d0, %
 describe("what cannot be run is said before anything runs", () => {
   test("unknown instructions", () => {
     expect(failure({ body: "frobnicate.b32 %r0, %r1; ret;" }).code).toBe("TW8001");
-    expect(failure({ body: "cvt.u32.e4m3x2 %r0, %h0; ret;" }).code).toBe("TW8001");
+    expect(failure({ body: "cvt.u32.e4m3x2 %r0, %h0; ret;" }).code).toBe("TW7107");
   });
 
   test("names that objects have of themselves, and barriers without a number", () => {
@@ -91,7 +91,9 @@ describe("what stops a kernel", () => {
   });
 
   test("register budgets", () => {
-    expect(failure({ body: "setmaxnreg.inc.sync.aligned.u32 100; ret;" }).code).toBe("TW8022");
+    const directives = ".reqntid 384 .minnctapersm 1";
+    const body = "setmaxnreg.dec.sync.aligned.u32 200; ret;";
+    expect(failure({ body, directives, threads: 384 }).code).toBe("TW8022");
   });
 });
 

@@ -39,7 +39,7 @@ import type { Target } from "../targets/target.ts";
 import { EmulatedCodeBackend } from "./emulated-code.ts";
 import type { EmulatorAllocation } from "./emulated-code.ts";
 import { combineFindings } from "./findings.ts";
-import { QueuedBackend } from "./queued-backend.ts";
+import { QueuedBackend } from "../device/queued-backend.ts";
 
 export interface EmulatorDeviceOptions {
   /** The GPU that kernels are compiled for; sm_90a unless given. */

@@ -19,7 +19,7 @@ import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { combineFindings } from "./findings.ts";
-import { QueuedBackend } from "./queued-backend.ts";
+import { QueuedBackend } from "../device/queued-backend.ts";
 
 /** Options of the simulator: how threads take turns, and what is checked. */
 export interface SimulatorOptions {

@@ -19,8 +19,8 @@ export type Feature =
 export interface Target {
   /** Its name, such as `"sm_90a"`. */
   readonly name: string;
-  /** The GPU architecture whose general instructions it has, as a number: 80 of sm_80, 120 of sm_120a. */
-  readonly architecture: 80 | 86 | 89 | 90 | 100 | 103 | 120 | 121;
+  /** The GPU architecture whose general instructions it has, as a number: 80 of sm_80, 120 of sm_120a; 0 of the CPU. */
+  readonly architecture: 0 | 80 | 86 | 89 | 90 | 100 | 103 | 120 | 121;
   /** Shared memory one block may use, in bytes, dynamic opt-in included. */
   readonly sharedMemoryPerBlock: number;
   /** Bytes of shared memory of a multiprocessor. */
@@ -41,6 +41,15 @@ export interface Target {
   readonly nonPortableClusterSize: number;
   /** The instructions that it has beyond those of all targets. */
   readonly features: readonly Feature[];
+  /** Of a CPU: what tiles are sized by. */
+  readonly caches?: Caches | undefined;
+}
+
+/** The caches of a core, in bytes, and the bytes of a vector. */
+export interface Caches {
+  readonly first: number;
+  readonly second: number;
+  readonly vector: number;
 }
 
 const kibibyte = 1024;
@@ -151,6 +160,22 @@ export const targets = Object.freeze({
     architecture: 121,
     processors: 48,
   }),
+});
+
+/**
+ * The CPU that kernels are compiled for as WebAssembly. What a block shares lies in memory, so that there is as much of it as on the largest GPU;
+ * blocks run one after another on each thread, so that none may wait for one that comes later: a processor that holds one block.
+ */
+export const cpuTarget: Target = describe({
+  ...hopper,
+  name: "cpu",
+  architecture: 0,
+  processors: 1,
+  blocksPerProcessor: 1,
+  clusterSize: 1,
+  nonPortableClusterSize: 1,
+  features: [],
+  caches: Object.freeze({ first: 32 * kibibyte, second: 1024 * kibibyte, vector: 16 }),
 });
 
 /** The name of a GPU architecture, such as `"sm_90a"`. */

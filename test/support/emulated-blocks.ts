@@ -14,6 +14,10 @@ export interface BlockLaunch {
   readonly threads?: number;
   readonly cluster?: number;
   readonly sharedBytes?: number;
+  /** Of the module and the GPU. */
+  readonly target?: keyof typeof targets;
+  /** Between the parameters and the body, such as `.reqntid 32`. */
+  readonly directives?: string;
   readonly options?: Partial<EmulatorOptions>;
 }
 
@@ -22,12 +26,14 @@ export interface BlockRun {
   readonly result: EmulationResult;
 }
 
-export function kernelText({ body, module = "", arrays }: BlockLaunch): string {
+export function kernelText(launch: BlockLaunch): string {
+  const { body, module = "", arrays, target = "sm_90a", directives = "" } = launch;
   const parameters = arrays.map((_, at) => `.param .u64 p${at}`).join(", ");
-  return `.version 8.0\n.target sm_90a\n.address_size 64\n${module}
-.visible .entry kernel(${parameters})
+  const version = target === "sm_90a" ? "8.0" : "9.0";
+  return `.version ${version}\n.target ${target}\n.address_size 64\n${module}
+.visible .entry kernel(${parameters}) ${directives}
 {
-.reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>;
+.reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>; .reg .b8 %b<8>; .reg .b128 %q<4>;
 ${arrays.map((_, at) => `ld.param.u64 %d${at}, [p${at}];`).join("\n")}
 ${body}
 }`;
@@ -54,7 +60,7 @@ export function runBlocks(launch: BlockLaunch): BlockRun {
       parameters,
     },
     memory,
-    { target: targets.sm_90a, ...options },
+    { target: targets[launch.target ?? "sm_90a"], ...options },
   );
   const read = arrays.map(
     (array, at) => new Uint32Array(memory.read(addresses[at] ?? 0, array.byteLength).buffer),

@@ -4,13 +4,14 @@ import { poolOf, dividedLaunches, recordLaunch } from "../../../test/support/div
 import type { DividedLaunch } from "../../../test/support/divided-launches.ts";
 import * as emulator from "../index.ts";
 import { parsePtx } from "../../ptx/parser/index.ts";
-import * as browser from "./browser.ts";
+import * as browser from "../../workers/browser.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 type Handler = ((event: { readonly data: unknown }) => void) | null;
 
 const made: StandIn[] = [];
 let copies = 0;
+let turn: Promise<void> = Promise.resolve();
 
 class StandIn {
   onmessage: Handler = null;
@@ -27,10 +28,17 @@ class StandIn {
 
   postMessage(data: unknown): void {
     const received: unknown = structuredClone(data);
-    setTimeout(() => {
-      vi.stubGlobal("postMessage", (answer: unknown) => this.onmessage?.({ data: answer }));
-      (globalThis.onmessage as unknown as Handler)?.({ data: received });
-    });
+    // One after another: all of them answer by the same global name.
+    turn = turn.then(
+      () =>
+        new Promise((resolve) => {
+          vi.stubGlobal("postMessage", (answer: unknown) => {
+            this.onmessage?.({ data: answer });
+            resolve();
+          });
+          (globalThis.onmessage as unknown as Handler)?.({ data: received });
+        }),
+    );
   }
 
   terminate(): void {
@@ -44,7 +52,7 @@ beforeEach(async () => {
   vi.stubGlobal("navigator", { hardwareConcurrency: 3 });
   vi.stubGlobal("onmessage", null);
   // Another copy each time: a thread loads the file anew.
-  await import(`./browser-worker.ts?copy=${copies++}`);
+  await import(`../../runtime/threads/browser-worker.ts?copy=${copies++}`);
 });
 afterEach(() => {
   vi.unstubAllGlobals();

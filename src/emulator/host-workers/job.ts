@@ -41,6 +41,8 @@ export interface SharedHeap {
 }
 
 export interface Job {
+  /** Which of the tasks of a thread this is. */
+  readonly task: "emulation";
   readonly module: SentModule;
   readonly launch: EmulatedLaunch;
   /** Addresses of the module's variables. */

@@ -13,7 +13,7 @@ import { globalBase } from "../addresses.ts";
 import { byteStates } from "../memory.ts";
 import { parsePtx } from "../../ptx/parser/index.ts";
 import { WorkerPool } from "./worker-pool.ts";
-import { processors } from "./node.ts";
+import { processors } from "../../workers/node.ts";
 
 const { EmulatedMemory } = emulator;
 const atOnce = { patience: 0, gain: 0 };

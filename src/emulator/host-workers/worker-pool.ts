@@ -13,10 +13,10 @@ import type { LimitWatch } from "../../support/run-limits.ts";
 import type { Launch } from "../machine/launch.ts";
 import type { EmulatedMemory } from "../memory.ts";
 import type { EmulatedLaunch, EmulationCounters, EmulatorOptions } from "../types.ts";
-import { Helper } from "./helper.ts";
-import type { OpenPort, Outcome } from "./helper.ts";
+import { canShareMemory, Helper } from "../../workers/port.ts";
+import type { Outcome, ThreadHost as Host } from "../../workers/port.ts";
 import { control, keepNewest } from "./job.ts";
-import type { Job } from "./job.ts";
+import type { Answer, Job } from "./job.ts";
 import { areApart, Marks } from "./touched-bytes.ts";
 import { Pace } from "./worth-threads.ts";
 import type { Handover } from "./worth-threads.ts";
@@ -24,9 +24,11 @@ import { giveBack, SharedMemory } from "./shared-memory.ts";
 import type { SharedCopy } from "./shared-memory.ts";
 
 /** Where threads come from. */
-export interface ThreadHost {
-  processors(): number;
-  readonly openPort: OpenPort;
+export type ThreadHost = Host<Job, Answer>;
+
+/** A thread, and the modules that it has. */
+class EmulatingHelper extends Helper<Job, Answer> {
+  readonly modules = new Set<number>();
 }
 
 export interface WorkerPoolOptions {
@@ -57,11 +59,6 @@ const usualHandover: Handover = { patience: 150, gain: 300 };
 /** Times that a thread takes clusters: often enough for all to end together. */
 const turnsPerThread = 8;
 
-function canShareMemory(): boolean {
-  const { crossOriginIsolated = true } = globalThis as { readonly crossOriginIsolated?: boolean };
-  return typeof SharedArrayBuffer === "function" && crossOriginIsolated;
-}
-
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #shared = new SharedMemory();
@@ -71,7 +68,7 @@ export class WorkerPool {
   readonly #numbers = new WeakMap<PtxModule, number>();
   #modules = 0;
   #host: ThreadHost | undefined;
-  #helpers: Helper[] = [];
+  #helpers: EmulatingHelper[] = [];
   #isUnable = false;
 
   constructor(options: WorkerPoolOptions = {}) {
@@ -91,7 +88,7 @@ export class WorkerPool {
     const { threads, host } = this.#options;
     if (threads === 1 || this.#isUnable || !canShareMemory()) return 1;
     // Behind the one module that a browser has a stand-in for.
-    this.#host ??= host ?? (await import("./node.ts"));
+    this.#host ??= host ?? (await import("../../workers/node.ts"));
     return threads ?? this.#host.processors();
   }
 
@@ -121,11 +118,11 @@ export class WorkerPool {
     return counters;
   }
 
-  #hire(count: number): readonly Helper[] {
+  #hire(count: number): readonly EmulatingHelper[] {
     const { openPort } = this.#host ?? {};
     if (openPort === undefined || this.#isUnable) return [];
     try {
-      while (this.#helpers.length < count) this.#helpers.push(new Helper(openPort));
+      while (this.#helpers.length < count) this.#helpers.push(new EmulatingHelper(openPort));
     } catch {
       this.dispose();
     }
@@ -133,7 +130,7 @@ export class WorkerPool {
   }
 
   /** Copies memory for threads, and says what they are to do; undefined where the process has no room for it. */
-  #prepare(rest: Rest, helpers: readonly Helper[]): Work | undefined {
+  #prepare(rest: Rest, helpers: readonly EmulatingHelper[]): Work | undefined {
     try {
       const copy = this.#shared.take(rest.memory, helpers.length);
       const before = earlier(rest.state, copy.heap.size);
@@ -146,7 +143,7 @@ export class WorkerPool {
 
   #jobs(
     { module, launch, memory, options, state, firstCluster, clusters }: Rest,
-    helpers: readonly Helper[],
+    helpers: readonly EmulatingHelper[],
     { heap, marks }: SharedCopy,
   ): readonly Job[] {
     const number = this.#numbers.get(module) ?? this.#modules++;
@@ -165,6 +162,7 @@ export class WorkerPool {
       modules.add(number);
       keepNewest(modules);
       return {
+        task: "emulation",
         ...common,
         module: { number, content },
         marks: marks[position] as SharedArrayBuffer,
@@ -192,10 +190,13 @@ interface Work {
 }
 
 /** Of a job that cannot travel: targets are described by users, with whatever they like. */
-const refused: Outcome = { answer: undefined };
+const refused: Outcome<Answer> = { answer: undefined };
 
 /** Runs a job on each; all have stopped when it is over. */
-function runAll(helpers: readonly Helper[], jobs: readonly Job[]): Promise<readonly Outcome[]> {
+function runAll(
+  helpers: readonly EmulatingHelper[],
+  jobs: readonly Job[],
+): Promise<readonly Outcome<Answer>[]> {
   return Promise.all(
     helpers.map(async (helper, position) => {
       const job = jobs[position] as Job;
@@ -211,7 +212,7 @@ function stopAll(jobs: readonly Job[]): void {
   for (const job of jobs) Atomics.store(new Int32Array(job.control), control.stop, 1);
 }
 
-function sumOf(outcomes: readonly Outcome[]): EmulationCounters | undefined {
+function sumOf(outcomes: readonly Outcome<Answer>[]): EmulationCounters | undefined {
   let [laneInstructions, warpInstructions] = [0, 0];
   for (const outcome of outcomes) {
     if (outcome === "lost" || outcome.answer === undefined) return undefined;

@@ -4,8 +4,8 @@
  *   "tcgen05.commit | cta_group::1/cta_group::2 mbarrier::arrive::one shared::cluster? b64 | [s]"
  *    name             a choice                  must be there         may be there          see operand-patterns.ts
  *
- * Modifiers stand in any order but types, which mean the result first. `xN` is a choice of x1, x2, x4 … x128, and
- * lengths of vectors may be multiples of its number.
+ * Modifiers stand in any order but types and layouts, which mean the result first. `xN` is a choice of x1, x2, x4 … x128, and
+ * lengths of vectors may be multiples of its number. `*` stands for any modifiers, or any operands.
  */
 import { operandPattern } from "./operand-patterns.ts";
 import type { OperandPattern } from "./operand-patterns.ts";
@@ -16,14 +16,15 @@ import type { TargetSet, TargetSetName } from "./targets.ts";
 export interface Slot {
   readonly choices: readonly string[];
   readonly optional: boolean;
-  /** Types keep their order. */
+  /** Types and layouts keep their order. */
   readonly ordered: boolean;
 }
 
 export interface Form {
   readonly name: string;
-  readonly slots: readonly Slot[];
-  readonly operands: readonly OperandPattern[];
+  /** Undefined where any modifiers, or operands, will do. */
+  readonly slots: readonly Slot[] | undefined;
+  readonly operands: readonly OperandPattern[] | undefined;
   readonly targets: TargetSet;
   /** The version of PTX that brought it. */
   readonly since: string;
@@ -37,7 +38,7 @@ export interface FormGroup {
 }
 
 const typePattern =
-  /^(?:[usb]\d+|pred|f16|bf16|f32|f64|f16x2|bf16x2|f32x2|tf32|e\dm\d(?:x[24])?|ue8m0(?:x2)?|ue4m3|b\dx16(?:_p\d+)?)$/;
+  /^(?:row|col|[usb]\d+|pred|f16|bf16|f32|f64|f16x2|bf16x2|f32x2|tf32|e\dm\d(?:x[24])?|ue8m0(?:x2)?|ue4m3|b\dx16(?:_p\d+)?)$/;
 
 const words = (text: string): readonly string[] => text.split(" ").filter((word) => word !== "");
 
@@ -55,8 +56,8 @@ function readForm(line: string, { targets, since }: FormGroup): Form {
   const [name = "", modifiers = "", operands = ""] = line.split("|");
   return {
     name: name.trim(),
-    slots: words(modifiers).map(slot),
-    operands: words(operands).map(operandPattern),
+    slots: modifiers.trim() === "*" ? undefined : words(modifiers).map(slot),
+    operands: operands.trim() === "*" ? undefined : words(operands).map(operandPattern),
     targets: targetSets[targets],
     since,
   };
@@ -85,20 +86,24 @@ export interface ModifierFit {
 }
 
 export function fitModifiers({ slots }: Form, modifiers: readonly string[]): ModifierFit {
-  const rest = [...modifiers];
+  if (slots === undefined) return { missing: [], unknown: [], count: 1 };
+  const rest: (string | undefined)[] = [...modifiers];
   const missing: Slot[] = [];
   let count = 1;
-  let lastType = 0;
+  let nextType = 0;
   for (const each of slots) {
-    const start = each.ordered ? lastType : 0;
-    const at = rest.findIndex((word, place) => place >= start && each.choices.includes(word));
+    const start = each.ordered ? nextType : 0;
+    const at = rest.findIndex(
+      (word, place) => place >= start && word !== undefined && each.choices.includes(word),
+    );
     if (at < 0) {
       if (!each.optional) missing.push(each);
       continue;
     }
-    const [taken = ""] = rest.splice(at, 1);
-    if (each.ordered) lastType = at;
+    const taken = rest[at] ?? "";
+    rest[at] = undefined;
+    if (each.ordered) nextType = at + 1;
     else if (/^x\d+$/.test(taken)) count = Number(taken.slice(1));
   }
-  return { missing, unknown: rest, count };
+  return { missing, unknown: rest.filter((word) => word !== undefined), count };
 }

@@ -11,9 +11,12 @@ import type { DiagnosticCode } from "../../support/diagnostics.ts";
 import type { Instruction, PtxModule } from "../module.ts";
 import { operandText } from "../printer.ts";
 import { isOlderPtx } from "../version.ts";
+import { arithmeticForms } from "./arithmetic.ts";
+import { copyForms } from "./copies.ts";
 import { fitModifiers, readForms } from "./form.ts";
 import type { Form, FormGroup, ModifierFit } from "./form.ts";
 import { misfit } from "./operand-patterns.ts";
+import { productForms } from "./products.ts";
 import { isInSet } from "./targets.ts";
 import { tensorMemoryForms } from "./tensor-memory.ts";
 
@@ -24,7 +27,12 @@ export interface FormProblem {
   readonly found: string;
 }
 
-const groups: readonly FormGroup[] = [...tensorMemoryForms];
+const groups: readonly FormGroup[] = [
+  ...tensorMemoryForms,
+  ...copyForms,
+  ...arithmeticForms,
+  ...productForms,
+];
 
 let readTable: ReadonlyMap<string, readonly Form[]> | undefined;
 
@@ -33,8 +41,41 @@ function table(): ReadonlyMap<string, readonly Form[]> {
   return readTable;
 }
 
-/** The instructions all of whose forms are in the tables. */
-const wholeRoots: ReadonlySet<string> = new Set(["tcgen05"]);
+const all = /./;
+const hasPairs = /\.f32x2\b/;
+const isWide = /\.(?:v8|v4\.[busf]64)\b/;
+const isMixed = /\.f32\b.*\.b?f16$/;
+
+/** By the root of an opcode, which of its opcodes the tables are about; `f32x2` of other roots is in none of them. */
+const tabled: ReadonlyMap<string, RegExp> = new Map([
+  ["tcgen05", all],
+  ["clusterlaunchcontrol", all],
+  ["wgmma", all],
+  ["redux", all],
+  ["setmaxnreg", all],
+  ["tensormap", /^tensormap\.replace\b/],
+  ["cp", /^cp\.(?:reduce\.)?async\.bulk\b/],
+  ["cvt", /\.(?:rs|e\dm\dx[24]|ue8m0x2)\b/],
+  ["add", new RegExp(`${hasPairs.source}|${isMixed.source}`)],
+  ["sub", new RegExp(`${hasPairs.source}|${isMixed.source}`)],
+  ["fma", new RegExp(`${hasPairs.source}|${isMixed.source}`)],
+  ["ld", isWide],
+  ["st", isWide],
+  ["mma", /\.(?:kind::|block_scale|scale_vec::)/],
+  ["ldmatrix", /\.m(?:8n16|16n16)\b/],
+  ["stmatrix", /\.m16n8\b/],
+]);
+
+/** Of three operands they are in the tables; of two as many as types are not. */
+const extremes: ReadonlySet<string> = new Set(["min", "max"]);
+
+function isTabled({ opcode, operands }: Instruction): boolean {
+  const end = opcode.indexOf(".");
+  if (end < 0) return false;
+  const root = opcode.slice(0, end);
+  if (extremes.has(root) && operands.length > 3) return true;
+  return (tabled.get(root) ?? hasPairs).test(opcode);
+}
 
 interface Named {
   readonly name: string;
@@ -43,7 +84,7 @@ interface Named {
 
 /** The longest start of the opcode that a table names. */
 function nameOf(parts: readonly string[]): Named | undefined {
-  for (let length = Math.min(parts.length, 4); length > 0; length--) {
+  for (let length = Math.min(parts.length, 5); length > 0; length--) {
     const name = parts.slice(0, length).join(".");
     if (table().has(name)) return { name, modifiers: parts.slice(length) };
   }
@@ -55,13 +96,14 @@ interface Candidate {
   readonly fit: ModifierFit;
 }
 
-/** What forms say of an opcode: those that its modifiers fit, or why none do; undefined where no table is about it. */
-type Candidates = readonly Candidate[] | FormProblem | undefined;
+/** What forms say of an opcode: those that its modifiers fit, or why none do. */
+type Candidates = readonly Candidate[] | FormProblem;
 
 const knownCandidates = new Map<string, Candidates>();
 
 function candidatesOf(opcode: string): Candidates {
-  if (knownCandidates.has(opcode)) return knownCandidates.get(opcode);
+  const known = knownCandidates.get(opcode);
+  if (known !== undefined) return known;
   const found = findCandidates(opcode);
   // Texts of others have few opcodes, but nobody promises that.
   if (knownCandidates.size >= 10_000) knownCandidates.clear();
@@ -72,14 +114,14 @@ function candidatesOf(opcode: string): Candidates {
 function findCandidates(opcode: string): Candidates {
   const parts = opcode.split(".");
   const [root = ""] = parts;
-  if (!wholeRoots.has(root)) return undefined;
   const named = nameOf(parts);
   if (named === undefined) {
     const names = [...table().keys()].filter((name) => name.startsWith(`${root}.`));
+    const others = names.length > 0 ? names : ["add", "sub", "mul", "fma"];
     return {
       code: "TW7107",
       message: `PTX has no ${opcode}`,
-      expected: names.join(", "),
+      expected: others.join(", "),
       found: opcode,
     };
   }
@@ -161,8 +203,8 @@ export function checkForm(
   instruction: Instruction,
   { target, version }: Pick<PtxModule, "target" | "version">,
 ): FormProblem | undefined {
+  if (!isTabled(instruction)) return undefined;
   const candidates = candidatesOf(instruction.opcode);
-  if (candidates === undefined) return undefined;
   if ("code" in candidates) return candidates;
   const dimensions = dimensionsOf(instruction);
   const tries = candidates.map((candidate) => {

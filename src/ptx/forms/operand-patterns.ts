@@ -9,10 +9,13 @@
  *   | p          | a predicate, `!p` or a constant                                    |
  *   | i, i0..15  | a constant, of a range                                             |
  *   | columns    | 32, 64 … 512 or a register; columns32 a multiple of 32             |
+ *   | bytes16    | a multiple of 16 or a register; registers8 of 8, from 24 to 256    |
+ *   | ids:02:01  | {byte, thread} of a scale: registers, or one of these digits each  |
  *   | {d32*2N}   | a vector of twice as many as xN says; {d32_*8} with sinks          |
  *   | {b32*1}+   | the same, or its only element without braces                       |
  *   | [t]        | an address in tensor memory; [s] any other                         |
  *   | [map*5]    | a tensor map with 5 coordinates; [map*D] with as many as Nd says   |
+ *   | {u16*E}    | two fewer than Nd says                                             |
  *   | …?         | may be left out                                                    |
  */
 import type { Operand, PtxType } from "../module.ts";
@@ -42,6 +45,10 @@ function isFloat(type: PtxType): boolean {
   return /^b?f\d/.test(type);
 }
 
+function isAddressType(type: PtxType): boolean {
+  return !isFloat(type) && [32, 64].includes(widthOf(type));
+}
+
 type ElementKind = "d" | "b" | "u" | "r" | "p";
 
 interface Element {
@@ -58,31 +65,24 @@ function readElement(text: string): Element {
   return { kind: match[1] as ElementKind, width, sink: match[3] !== undefined };
 }
 
-function elementFits({ kind, width, sink }: Element, operand: Operand): boolean {
-  switch (operand.kind) {
-    case "register": {
-      if (operand.vector !== undefined || widthOf(operand.type) !== width) return false;
-      return kind === "d" || kind === "b" || !isFloat(operand.type);
-    }
-    case "element":
-      return widthOf(operand.register.type) === width;
-    case "not":
-      return kind === "p";
-    case "integer":
-      return kind === "b" || kind === "u" || kind === "p";
-    case "symbol":
-      return (kind === "b" || kind === "u") && width >= 32;
-    case "float":
-      return kind === "b" && operand.width === width;
-    case "discard":
-      return sink;
-    case "address":
-    case "list":
-    case "negated":
-    case "pair":
-    case "vector":
-      return false;
+/** Kinds that constants will do for. */
+const constantKinds: ReadonlySet<ElementKind> = new Set(["b", "u", "p"]);
+
+function constantFits({ kind, width }: Element, operand: Operand): boolean {
+  if (!constantKinds.has(kind)) return false;
+  if (operand.kind === "float") return kind === "b" && operand.width === width;
+  return operand.kind === "integer" || (operand.kind === "symbol" && width >= 32);
+}
+
+function elementFits(element: Element, operand: Operand): boolean {
+  const { kind, width, sink } = element;
+  if (operand.kind === "register") {
+    if (operand.vector !== undefined || widthOf(operand.type) !== width) return false;
+    return kind === "d" || kind === "b" || !isFloat(operand.type);
   }
+  if (operand.kind === "element") return widthOf(operand.register.type) === width;
+  if (operand.kind === "not") return kind === "p";
+  return operand.kind === "discard" ? sink : constantFits(element, operand);
 }
 
 function elementText({ kind, width }: Element): string {
@@ -93,11 +93,13 @@ function elementText({ kind, width }: Element): string {
 
 /** A number, or a multiple of what xN or Nd says. */
 function readLength(text: string): (counts: Counts) => number {
-  const match = /^(\d*)([ND]?)$/.exec(text);
+  const match = /^(\d*)([NDE]?)$/.exec(text);
   if (match === null) throw new Error(`length of a vector: ${text}`);
   const factor = match[1] === "" ? 1 : Number(match[1]);
-  return ({ count, dimensions }) =>
-    factor * (match[2] === "N" ? count : match[2] === "D" ? dimensions : 1);
+  return ({ count, dimensions }) => {
+    const units = { N: count, D: dimensions, E: dimensions - 2 };
+    return factor * (units[match[2] as keyof typeof units] ?? 1);
+  };
 }
 
 type Meaning = Pick<OperandPattern, "expected" | "fits">;
@@ -123,6 +125,7 @@ function mapPattern(length: string): Meaning {
     expected: (counts) => `a tensor map with ${lengthOf(counts)} coordinates, [map, {…}]`,
     fits: (operand, counts) =>
       operand.kind === "address" &&
+      (operand.base.kind !== "register" || isAddressType(operand.base.type)) &&
       operand.coordinates?.length === lengthOf(counts) &&
       operand.coordinates.every((each) => elementFits({ kind: "b", width: 32, sink: false }, each)),
   };
@@ -134,6 +137,33 @@ function constantPattern(least: number, most: number): Meaning {
     expected: () => `a constant${range}`,
     fits: (operand) =>
       operand.kind === "integer" && Number(operand.value) >= least && Number(operand.value) <= most,
+  };
+}
+
+/** A constant that passes a test, or a register. */
+function multiplePattern(expected: string, isFine: (value: number) => boolean): Meaning {
+  return {
+    expected: () => `${expected}, or a register of 32 bits`,
+    fits: (operand) =>
+      elementFits(wordSource, operand) &&
+      (operand.kind !== "integer" || isFine(Number(operand.value))),
+  };
+}
+
+function idPattern(choices: readonly string[]): Meaning {
+  return {
+    expected: () =>
+      `{byte, thread}, registers of 16 bits or constants: ${choices
+        .map((digits) => [...digits].join(", "))
+        .join(" and ")}`,
+    fits: (operand) =>
+      operand.kind === "vector" &&
+      operand.elements.length === choices.length &&
+      operand.elements.every(
+        (each, place) =>
+          elementFits({ kind: "u", width: 16, sink: false }, each) &&
+          (each.kind !== "integer" || (choices[place] ?? "").includes(String(each.value))),
+      ),
   };
 }
 
@@ -151,20 +181,23 @@ const named: { readonly [text: string]: Meaning } = {
   },
   "[s]": {
     expected: () => "an address in memory, [%r]",
-    fits: (operand) => operand.kind === "address" && operand.coordinates === undefined,
+    fits: (operand) =>
+      operand.kind === "address" &&
+      operand.coordinates === undefined &&
+      (operand.base.kind !== "register" || isAddressType(operand.base.type)),
   },
   i: constantPattern(-Infinity, Infinity),
-  columns: {
-    expected: () => "32, 64, 128, 256 or 512 columns, or a register of 32 bits",
-    fits: (operand) =>
-      elementFits(wordSource, operand) &&
-      (operand.kind !== "integer" || [32, 64, 128, 256, 512].includes(Number(operand.value))),
-  },
-  columns32: {
-    expected: () => "a multiple of 32 columns, or a register of 32 bits",
-    fits: (operand) =>
-      elementFits(wordSource, operand) &&
-      (operand.kind !== "integer" || Number(operand.value) % 32 === 0),
+  columns: multiplePattern("32, 64, 128, 256 or 512 columns", (value) =>
+    [32, 64, 128, 256, 512].includes(value),
+  ),
+  columns32: multiplePattern("a multiple of 32 columns", (value) => value % 32 === 0),
+  bytes16: multiplePattern("a multiple of 16 bytes", (value) => value % 16 === 0),
+  registers8: {
+    expected: () => "a multiple of 8 registers, from 24 to 256",
+    fits: (operand) => {
+      const count = operand.kind === "integer" ? Number(operand.value) : 0;
+      return count >= 24 && count <= 256 && count % 8 === 0;
+    },
   },
 };
 
@@ -175,6 +208,8 @@ function meaning(text: string): Meaning {
   if (range !== null) return constantPattern(Number(range[1]), Number(range[2]));
   const map = /^\[map\*(\w+)\]$/.exec(text);
   if (map !== null) return mapPattern(map[1] ?? "");
+  const ids = /^ids:(\d+):(\d+)$/.exec(text);
+  if (ids !== null) return idPattern(ids.slice(1));
   const vector = /^\{(\w+)\*(\w+)\}(\+)?$/.exec(text);
   if (vector !== null)
     return vectorPattern(readElement(vector[1] ?? ""), vector[2] ?? "", vector[3] !== undefined);
@@ -198,10 +233,11 @@ export interface Misfit {
 
 /** Whether operands fit; those that may be left out are tried both ways. Gives how far it came where they do not. */
 export function misfit(
-  patterns: readonly OperandPattern[],
+  patterns: readonly OperandPattern[] | undefined,
   operands: readonly Operand[],
   counts: Counts,
 ): Misfit | undefined {
+  if (patterns === undefined) return undefined;
   let furthest: Misfit = { operand: -1, expected: undefined };
   const fits = (pattern: number, operand: number): boolean => {
     const next = patterns[pattern];

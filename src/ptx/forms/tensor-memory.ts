@@ -3,6 +3,8 @@ import type { FormGroup } from "./form.ts";
 
 const group = "cta_group::1/cta_group::2";
 const whole = "sync aligned";
+/** Assemblers do not ask loads and stores for it. */
+const warp = "sync aligned?";
 
 /** Registers of a thread for each of xN, and the largest N: 128 registers at most. */
 const loadShapes: readonly (readonly [shape: string, registers: number])[] = [
@@ -21,19 +23,19 @@ function repeats(registers: number, least = 1): string {
 
 const loads = [
   ...loadShapes.flatMap(([shape, registers]) => {
-    const modifiers = `${whole} ${shape} ${repeats(registers)}`;
+    const modifiers = `${warp} ${shape} ${repeats(registers)}`;
     const vector = registers === 1 ? "N" : `${registers}N`;
     return [
       `tcgen05.ld | ${modifiers} pack::16b? b32 | {d32*${vector}} [t]`,
       `tcgen05.st | ${modifiers} unpack::16b? b32 | [t] {b32*${vector}}`,
     ];
   }),
-  `tcgen05.ld | ${whole} 16x32bx2 xN pack::16b? b32 | {d32*N} [t] i`,
-  `tcgen05.st | ${whole} 16x32bx2 xN unpack::16b? b32 | [t] i {b32*N}`,
+  `tcgen05.ld | ${warp} 16x32bx2 xN pack::16b? b32 | {d32*N} [t] i`,
+  `tcgen05.st | ${warp} 16x32bx2 xN unpack::16b? b32 | [t] i {b32*N}`,
 ];
 
 const loadReductions = ["min/max abs? NaN? f32", "min/max u32/s32"].flatMap((operation) => {
-  const modifiers = `${whole} ${repeats(1, 2)} ${operation}`;
+  const modifiers = `${warp} ${repeats(1, 2)} ${operation}`;
   return [
     `tcgen05.ld.red | 32x32b ${modifiers} | {d32*N} d32 [t]`,
     `tcgen05.ld.red | 16x32bx2 ${modifiers} | {d32*N} d32 [t] i`,
@@ -59,15 +61,16 @@ const lanesOf = [
 /** Products without scales, of dense or sparse A; `sum` is what may follow the predicate. */
 function plainProducts(kinds: string, sum = ""): readonly string[] {
   return [
-    { name: "tcgen05.mma", metadata: "" },
-    { name: "tcgen05.mma.sp", metadata: "[t]" },
-  ].flatMap(({ name, metadata }) =>
+    { sparsity: "", metadata: "" },
+    { sparsity: "sp", metadata: "[t]" },
+  ].flatMap(({ sparsity, metadata }) =>
     lanesOf.flatMap(([blocks, lanes]) => {
+      const modifiers = `${sparsity} ${blocks} ${kinds}`;
       const behind = `u64 ${metadata} u32 ${lanes} p ${sum}`;
       return [
-        `${name} | ${blocks} ${kinds} ${anyUse} | [t] u64 ${behind}`,
-        `${name} | ${blocks} ${kinds} ${anyUse} | [t] [t] ${behind}`,
-        `${name} | ${blocks} ${kinds} ashift ${lastUse} | [t] [t] ${behind}`,
+        `tcgen05.mma | ${modifiers} ${anyUse} | [t] u64 ${behind}`,
+        `tcgen05.mma | ${modifiers} ${anyUse} | [t] [t] ${behind}`,
+        `tcgen05.mma | ${modifiers} ashift ${lastUse} | [t] [t] ${behind}`,
       ];
     }),
   );
@@ -77,7 +80,7 @@ function oneWarpProducts(kinds: string): readonly string[] {
   const modifiers = `cta_group::1 ${kinds} ${collectorOfB}`;
   return ["u64", "[t]"].flatMap((a) => [
     `tcgen05.mma.ws | ${modifiers} | [t] ${a} u64 u32 p u64?`,
-    `tcgen05.mma.ws.sp | ${modifiers} | [t] ${a} u64 [t] u32 p u64?`,
+    `tcgen05.mma.ws | sp ${modifiers} | [t] ${a} u64 [t] u32 p u64?`,
   ]);
 }
 
@@ -90,7 +93,7 @@ function scaledProducts(modifiers: string): readonly string[] {
 function sparseScaledProducts(modifiers: string): readonly string[] {
   return ["u64", "[t]"].map(
     (a) =>
-      `tcgen05.mma.sp | ${group} ${modifiers} block_scale ${anyUse} | [t] ${a} u64 [t] u32 [t] [t] p`,
+      `tcgen05.mma | sp ${group} ${modifiers} block_scale ${anyUse} | [t] ${a} u64 [t] u32 [t] [t] p`,
   );
 }
 
@@ -159,7 +162,7 @@ export const tensorMemoryForms: readonly FormGroup[] = [
       ...scaledProducts("kind::mxf8f6f4 scale_vec::1X"),
       ...scaledProducts("kind::mxf4 scale_vec::2X"),
       ...sparseScaledProducts("kind::mxf8f6f4 scale_vec::1X"),
-      ...sparseScaledProducts("kind::mxf4 scale_vec::2X"),
+      ...sparseScaledProducts("kind::mxf4 scale_vec::2X?"),
     ],
   },
   {

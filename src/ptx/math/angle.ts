@@ -14,17 +14,10 @@
  */
 import type { Register } from "../module.ts";
 import { braces, float64, integer } from "../operands.ts";
-import type { Arithmetic, ByWidth } from "./arithmetic.ts";
+import type { Arithmetic } from "./arithmetic.ts";
+import type { Angle, ByWidth } from "./float-arithmetic.ts";
 
-export interface Angle {
-  /** b32: n, in its two low bits. */
-  readonly quarters: Register;
-  readonly rest: Register;
-  /** What `rest` is too large by, +0 where that is not known. */
-  readonly excess: Register;
-}
-
-type Reduction = Omit<Angle, "excess">;
+type Reduction = Omit<Angle<Register>, "excess">;
 
 const twoOverPi: ByWidth<number> = { 32: 0.6366197466850281, 64: 0.6366197723675814 };
 /** -π/2 as the sum of three floats of one sign: all products with n = 0 are -0, and an x of -0 stays. */
@@ -35,7 +28,7 @@ const minusHalfPi: ByWidth<readonly [number, number, number]> = {
 /** Up to here the products with three floats are good. */
 export const farFrom: ByWidth<number> = { 32: 2 ** 16, 64: 2 ** 27 };
 
-export function reduceAngle(f: Arithmetic, x: Register): Angle {
+export function reduceAngle(f: Arithmetic, x: Register): Angle<Register> {
   const { code } = f;
   const quarters = code.register("b32");
   const rest = code.register(`b${f.width}`);
@@ -56,7 +49,7 @@ export function reduceAngle(f: Arithmetic, x: Register): Angle {
   return { quarters, rest, excess };
 }
 
-function nearAngle(f: Arithmetic, x: Register): Angle {
+function nearAngle(f: Arithmetic, x: Register): Angle<Register> {
   const { rounder } = f.format;
   const [first, second, third] = minusHalfPi[f.width];
   const shifted = f.fma(x, twoOverPi[f.width], rounder);
@@ -94,6 +87,9 @@ const words = [
   0x3d0739f78a5292ean,
   0x6bfb5fb11f8d5d08n,
 ];
+/** The same as one number of so many bits. */
+export const twoOverPiBits = words.reduce((sum, word) => (sum << 64n) | word, 0n);
+export const twoOverPiLength = 64 * (words.length - 1);
 const halfWords = [0n, ...words.slice(1).flatMap((word) => [word >> 32n, word & 0xffffffffn])];
 
 /**

@@ -6,7 +6,6 @@
 import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
-import type { Term } from "./arithmetic.ts";
 
 type Unary = (code: Code, x: Register) => Register;
 
@@ -38,7 +37,7 @@ function erf(code: Code, x: Register): Register {
   const t = f.make("rcp.approx.ftz", f.fma(f.abs(x), 0.3275911, 1));
   const decay = exp2(code, f.mul(f.mul(x, x), -Math.LOG2E));
   const [first, ...rest] = erfPowers.toReversed();
-  const sum = rest.reduce<Term>((inner, power) => f.fma(inner, t, power), first ?? 0);
+  const sum = rest.reduce<Register | number>((inner, power) => f.fma(inner, t, power), first ?? 0);
   const near = f.mul(f.mul(sum, t), decay);
   return f.copySign(f.sub(1, near), x);
 }

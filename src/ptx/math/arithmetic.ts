@@ -9,75 +9,83 @@
  */
 import type { Code, RegisterClass } from "../function-builder.ts";
 import type { Operand, Register } from "../module.ts";
+import { floatLayouts } from "./float-arithmetic.ts";
+import type {
+  Comparison,
+  FloatArithmetic,
+  Format,
+  Term,
+  Width,
+  WordComparison,
+  WordOperation,
+} from "./float-arithmetic.ts";
 import { braces, float32, float64, integer } from "../operands.ts";
 
-export type Width = 32 | 64;
-export type ByWidth<T> = { readonly [W in Width]: T };
-
-/** A register, or a number that becomes an immediate. */
-export type Term = Register | number;
-
-/** What a width's bits look like. */
-export interface Format {
-  /** Bits of the fraction. */
-  readonly fraction: number;
-  /** The exponent of 1. */
-  readonly bias: number;
-  /** Bits of the fraction in the word that holds the exponent. */
-  readonly place: number;
-  /** Adding and taking away this rounds to an integer, which is in the low bits in between. */
-  readonly rounder: number;
-}
-
-const formats: ByWidth<Format> = {
-  32: { fraction: 23, bias: 127, place: 23, rounder: 1.5 * 2 ** 23 },
-  64: { fraction: 52, bias: 1023, place: 20, rounder: 1.5 * 2 ** 52 },
+const wordOperations: { readonly [O in WordOperation]: string } = {
+  add: "add.s32",
+  sub: "sub.s32",
+  and: "and.b32",
+  xor: "xor.b32",
+  shl: "shl.b32",
+  shr: "shr.s32",
 };
 
-export type Comparison = "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "nan";
-
-export class Arithmetic {
+export class Arithmetic implements FloatArithmetic<Register> {
+  readonly hasFma = true;
   readonly code: Code;
   readonly width: Width;
+  readonly precision: Width;
   readonly format: Format;
   readonly #register: RegisterClass;
 
   constructor(code: Code, width: Width) {
     this.code = code;
     this.width = width;
-    this.format = formats[width];
+    this.precision = width;
+    this.format = floatLayouts[width];
     this.#register = `b${width}`;
   }
 
-  #operand(term: Term): Operand {
+  #operand(term: Term<Register>): Operand {
     if (typeof term !== "number") return term;
     return this.width === 32 ? float32(term) : float64(term);
   }
 
   /** An operation of floats, by its opcode without the type. */
-  make(operation: string, ...terms: readonly Term[]): Register {
+  make(operation: string, ...terms: readonly Term<Register>[]): Register {
     const operands = terms.map((term) => this.#operand(term));
     return this.code.make(this.#register, `${operation}.f${this.width}`, ...operands);
   }
 
-  add(left: Term, right: Term): Register {
+  add(left: Term<Register>, right: Term<Register>): Register {
     return this.make("add.rn", left, right);
   }
 
-  sub(left: Term, right: Term): Register {
+  sub(left: Term<Register>, right: Term<Register>): Register {
     return this.make("sub.rn", left, right);
   }
 
-  mul(left: Term, right: Term): Register {
+  mul(left: Term<Register>, right: Term<Register>): Register {
     return this.make("mul.rn", left, right);
   }
 
-  fma(a: Term, b: Term, c: Term): Register {
+  fma(a: Term<Register>, b: Term<Register>, c: Term<Register>): Register {
     return this.make("fma.rn", a, b, c);
   }
 
-  /** The correctly rounded quotient of any numbers. */
-  div(left: Term, right: Term): Register {
+  madd(a: Term<Register>, b: Term<Register>, c: Term<Register>): Register {
+    return this.fma(a, b, c);
+  }
+
+  sqrt(value: Register): Register {
+    return this.make("sqrt.rn", value);
+  }
+
+  truncate(value: Register): Register {
+    return this.make(`cvt.rzi.f${this.width}`, value);
+  }
+
+  div(left: Term<Register>, right: Term<Register>): Register {
     return this.make("div.rn", left, right);
   }
 
@@ -90,7 +98,7 @@ export class Arithmetic {
   }
 
   /** The magnitude of one number with the sign of another. */
-  copySign(magnitude: Term, sign: Register): Register {
+  copySign(magnitude: Term<Register>, sign: Register): Register {
     return this.make("copysign", sign, magnitude);
   }
 
@@ -99,18 +107,23 @@ export class Arithmetic {
     return this.code.make(this.#register, `mov.b${this.width}`, this.#operand(value));
   }
 
-  compare(comparison: Comparison, left: Term, right: Term): Register {
+  compare(comparison: Comparison, left: Term<Register>, right: Term<Register>): Register {
     const operands = [left, right].map((term) => this.#operand(term));
     return this.code.make("pred", `setp.${comparison}.f${this.width}`, ...operands);
   }
 
   /** As `compare`, where another predicate holds too. */
-  compareAnd(comparison: Comparison, left: Term, right: Term, other: Register): Register {
+  compareAnd(
+    comparison: Comparison,
+    left: Term<Register>,
+    right: Term<Register>,
+    other: Register,
+  ): Register {
     const operands = [left, right].map((term) => this.#operand(term));
     return this.code.make("pred", `setp.${comparison}.and.f${this.width}`, ...operands, other);
   }
 
-  select(condition: Register, ifTrue: Term, ifFalse: Term): Register {
+  select(condition: Register, ifTrue: Term<Register>, ifFalse: Term<Register>): Register {
     const operands = [ifTrue, ifFalse].map((term) => this.#operand(term));
     return this.code.make(this.#register, `selp.b${this.width}`, ...operands, condition);
   }
@@ -130,10 +143,10 @@ export class Arithmetic {
   }
 
   /** c0 + c1·x + c2·x² + …, by Horner's rule; coefficients may be registers. */
-  polynomial(x: Register, coefficients: readonly Term[]): Register {
+  polynomial(x: Register, coefficients: readonly Term<Register>[]): Register {
     const descending = [...coefficients].reverse();
     const [first = 0, ...others] = descending;
-    let sum: Term = first;
+    let sum: Term<Register> = first;
     for (const coefficient of others) sum = this.fma(sum, x, coefficient);
     return typeof sum === "number" ? this.constant(sum) : sum;
   }
@@ -143,7 +156,7 @@ export class Arithmetic {
    * the GPU's reciprocal, which is good to one unit, is put right by its remainder; what comes out is
    * within 0.51 units. The divisor may be the sum of two floats.
    */
-  quotient(left: Term, right: Register, rightLow?: Register): Register {
+  quotient(left: Term<Register>, right: Register, rightLow?: Register): Register {
     if (this.width === 64 && rightLow === undefined) return this.div(left, right);
     const reciprocal = this.nearReciprocal(right);
     const estimate = left === 1 ? reciprocal : this.mul(left, reciprocal);
@@ -190,15 +203,26 @@ export class Arithmetic {
     return this.code.make("b64", "mov.b64", braces([low, high]));
   }
 
+  words(operation: WordOperation, left: Term<Register>, right: Term<Register>): Register {
+    return this.integers(wordOperations[operation], left, right);
+  }
+
+  selectWords(condition: Register, ifTrue: number, ifFalse: number): Register {
+    return this.code.make("b32", "selp.b32", integer(ifTrue), integer(ifFalse), condition);
+  }
+
+  testWords(comparison: WordComparison, left: Register, right: Term<Register>): Register {
+    return this.testIntegers(`setp.${comparison}.s32`, left, right);
+  }
+
+  floatOfWord(word: Register): Register {
+    return this.code.make(this.#register, `cvt.rn.f${this.width}.s32`, word);
+  }
+
   /** An operation of 32-bit integers. */
   integers(operation: string, ...operands: readonly (Register | number)[]): Register {
     const terms = operands.map((term) => (typeof term === "number" ? integer(term) : term));
     return this.code.make("b32", operation, ...terms);
-  }
-
-  /** A choice between 32-bit integers. */
-  selectIntegers(condition: Register, ifTrue: number, ifFalse: number): Register {
-    return this.code.make("b32", "selp.b32", integer(ifTrue), integer(ifFalse), condition);
   }
 
   /** A test of 32-bit integers. */

@@ -4,7 +4,7 @@
  * to the width one after the other from the lowest on, and the others fitted again after each. The comment
  * says how far the rounded polynomial is from the function at most, for f32 and for f64.
  */
-import type { ByWidth } from "./arithmetic.ts";
+import type { ByWidth } from "./float-arithmetic.ts";
 
 type Coefficients = ByWidth<readonly number[]>;
 

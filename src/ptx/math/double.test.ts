@@ -3,259 +3,37 @@ import { describe, expect, test } from "vitest";
 import { compileSequence } from "../../../test/support/evaluate-ptx.ts";
 import * as reference from "../../../test/support/precise.ts";
 import {
-  complementaryErrorFunction,
-  errorFunction,
-  exponential2,
-  inverseErrorFunction,
-  logistic,
-  power,
-} from "../../formats/arithmetic/special.ts";
+  doubleCases,
+  doubleOperands,
+  specialDoubles,
+} from "../../../test/support/double-functions.ts";
+import { power } from "../../formats/arithmetic/special.ts";
 import { Random } from "../../support/random.ts";
+import { namesOf } from "../../support/records.ts";
 import { mathBounds, mathFunctions } from "./index.ts";
-import type { BinaryMath, UnaryMath } from "./index.ts";
-
-interface Case {
-  readonly exact: (x: bigint, value: number) => bigint;
-  readonly special: (x: number) => number;
-  /** Ranges to take operands from. */
-  readonly ranges: readonly (readonly [number, number])[];
-  /** Whether operands near 0 and huge ones are of interest. */
-  readonly tiny?: boolean;
-  readonly huge?: boolean;
-}
-
-const cases: { readonly [F in UnaryMath]: Case } = {
-  rsqrt: { exact: reference.inverseRoot, special: (x) => 1 / Math.sqrt(x), ranges: [[0.1, 10]] },
-  exp: {
-    exact: reference.exponential,
-    special: Math.exp,
-    ranges: [
-      [-745, 709],
-      [-2, 2],
-    ],
-    tiny: true,
-  },
-  exp2: {
-    exact: reference.exp2Of,
-    special: exponential2,
-    ranges: [
-      [-1074, 1023],
-      [-2, 2],
-    ],
-    tiny: true,
-  },
-  expm1: {
-    exact: reference.exponentialMinusOne,
-    special: Math.expm1,
-    ranges: [
-      [-40, 700],
-      [-1, 1],
-    ],
-    tiny: true,
-  },
-  log: {
-    exact: reference.logarithm,
-    special: Math.log,
-    ranges: [
-      [0.5, 2],
-      [1e-300, 1e-290],
-      [0, 1e9],
-    ],
-  },
-  log2: {
-    exact: reference.log2Of,
-    special: Math.log2,
-    ranges: [
-      [0.5, 2],
-      [1e-310, 1e-308],
-      [0, 1e9],
-    ],
-  },
-  log1p: {
-    exact: reference.logarithmOfOnePlus,
-    special: Math.log1p,
-    ranges: [
-      [-0.999, 2],
-      [0, 1e9],
-    ],
-    tiny: true,
-  },
-  sin: {
-    exact: (x) => reference.sine(x),
-    special: Math.sin,
-    ranges: [[-10, 10]],
-    tiny: true,
-    huge: true,
-  },
-  cos: { exact: reference.cosine, special: Math.cos, ranges: [[-10, 10]], tiny: true, huge: true },
-  tan: { exact: reference.tangent, special: Math.tan, ranges: [[-10, 10]], tiny: true, huge: true },
-  atan: {
-    exact: (x) => reference.angle(x, reference.precise(1)),
-    special: Math.atan,
-    ranges: [
-      [-10, 10],
-      [-1, 1],
-    ],
-    tiny: true,
-    huge: true,
-  },
-  asin: {
-    exact: reference.arcSine,
-    special: Math.asin,
-    ranges: [
-      [-1, 1],
-      [0.99, 1],
-    ],
-    tiny: true,
-  },
-  acos: {
-    exact: reference.arcCosine,
-    special: Math.acos,
-    ranges: [
-      [-1, 1],
-      [0.99, 1],
-    ],
-    tiny: true,
-  },
-  tanh: {
-    exact: reference.hyperbolicTangent,
-    special: Math.tanh,
-    ranges: [
-      [-20, 20],
-      [-1, 1],
-    ],
-    tiny: true,
-  },
-  sinh: {
-    exact: reference.hyperbolicSine,
-    special: Math.sinh,
-    ranges: [
-      [-700, 700],
-      [-2, 2],
-      [0.9, 1.1],
-    ],
-    tiny: true,
-  },
-  cosh: {
-    exact: reference.hyperbolicCosine,
-    special: Math.cosh,
-    ranges: [
-      [-700, 700],
-      [-2, 2],
-    ],
-    tiny: true,
-  },
-  asinh: {
-    exact: reference.hyperbolicArcSine,
-    special: Math.asinh,
-    ranges: [
-      [-10, 10],
-      [2e8, 3e8],
-      [-1, 1],
-    ],
-    tiny: true,
-  },
-  acosh: {
-    exact: reference.hyperbolicArcCosine,
-    special: Math.acosh,
-    ranges: [
-      [1, 2],
-      [1, 1.0001],
-      [2e8, 3e8],
-      [1, 1000],
-    ],
-  },
-  atanh: {
-    exact: reference.hyperbolicArcTangent,
-    special: Math.atanh,
-    ranges: [
-      [-1, 1],
-      [0.99, 1],
-    ],
-    tiny: true,
-  },
-  cbrt: {
-    exact: reference.cubeRoot,
-    special: Math.cbrt,
-    ranges: [
-      [-10, 10],
-      [1e-310, 1e-308],
-    ],
-    tiny: true,
-    huge: true,
-  },
-  erf_inv: {
-    exact: (y, value) => reference.inverseErrorIntegral(y, inverseErrorFunction(value)),
-    special: inverseErrorFunction,
-    ranges: [
-      [-1, 1],
-      [0.8, 0.9],
-      [0.99999, 1],
-    ],
-    tiny: true,
-  },
-  erfc: {
-    exact: reference.complementaryErrorIntegral,
-    special: complementaryErrorFunction,
-    ranges: [
-      [-6, 6],
-      [0, 1],
-      [6, 27],
-      [26, 27.3],
-    ],
-    tiny: true,
-  },
-  erf: {
-    exact: reference.errorIntegral,
-    special: errorFunction,
-    ranges: [
-      [-6, 6],
-      [-1, 1],
-    ],
-    tiny: true,
-  },
-  logistic: {
-    exact: reference.logisticCurve,
-    special: logistic,
-    ranges: [
-      [-740, 40],
-      [-5, 5],
-    ],
-    tiny: true,
-  },
-};
+import type { BinaryMath } from "./index.ts";
 
 const perRange = 120;
-const special = [0, 1, 2 ** -1074, 2 ** 1000, Infinity, NaN].flatMap((value) => [value, -value]);
-
-function operands({ ranges, tiny = false, huge = false }: Case, random: Random): number[] {
-  const within = ranges.flatMap(([low, high]) =>
-    Array.from({ length: perRange }, () => low + (high - low) * random.uniform()),
-  );
-  const signed = (value: number): number => (random.bits() & 1 ? -value : value);
-  const scaled = (least: number, most: number): number[] =>
-    Array.from({ length: perRange }, () =>
-      signed((1 + random.uniform()) * 2 ** (least + (most - least) * random.uniform())),
-    );
-  return [...within, ...(tiny ? scaled(-100, -1) : []), ...(huge ? scaled(10, 1022) : [])];
-}
 
 describe("functions of f64", () => {
-  test.each(Object.keys(cases) as readonly UnaryMath[])("%s", (fn) => {
+  test.each(namesOf(doubleCases))("%s", (fn) => {
     const seed = 815;
     const evaluate = compileSequence(64, mathFunctions.f64.unary[fn], { operands: 1 });
     const { ulp } = mathBounds.f64[fn];
-    for (const x of operands(cases[fn], new Random(seed))) {
-      const error = reference.unitsBetween(evaluate(x), cases[fn].exact(reference.precise(x), x));
+    for (const x of doubleOperands(doubleCases[fn], new Random(seed), perRange)) {
+      const error = reference.unitsBetween(
+        evaluate(x),
+        doubleCases[fn].exact(reference.precise(x), x),
+      );
       if (error > ulp)
         expect.fail(`${fn}(${x}) is ${evaluate(x)}, off by ${error} ulp; seed ${seed}`);
     }
   });
 
-  test.each(Object.keys(cases) as readonly UnaryMath[])("%s of special numbers", (fn) => {
+  test.each(namesOf(doubleCases))("%s of special numbers", (fn) => {
     const evaluate = compileSequence(64, mathFunctions.f64.unary[fn], { operands: 1 });
-    for (const x of special) {
-      const expected = cases[fn].special(x);
+    for (const x of specialDoubles) {
+      const expected = doubleCases[fn].special(x);
       const known =
         Number.isNaN(expected) || !Number.isFinite(expected) || Math.abs(expected) < 2 ** -1000;
       if (known) expect(evaluate(x), `${fn}(${x})`).toBe(expected);
@@ -272,10 +50,10 @@ const doubles = new Float64Array(1);
 const doubleWords = new Uint32Array(doubles.buffer);
 
 describe("functions of two f64", () => {
-  test.each(Object.keys(binarySpecial) as readonly BinaryMath[])("%s of special numbers", (fn) => {
+  test.each(namesOf(binarySpecial))("%s of special numbers", (fn) => {
     const evaluate = compileSequence(64, mathFunctions.f64.binary[fn], { operands: 2 });
     const numbers = [
-      ...special,
+      ...specialDoubles,
       -0.5,
       0.5,
       2.5,

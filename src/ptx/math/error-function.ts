@@ -11,42 +11,40 @@
  *
  * erfc: the product of `src/support/complementary-error.ts`, less than 2 by it for negative x.
  */
-import type { Code } from "../function-builder.ts";
-import type { Register } from "../module.ts";
 import { complementaryError } from "../../support/complementary-error.ts";
-import { Arithmetic } from "./arithmetic.ts";
-import type { ByWidth, Width } from "./arithmetic.ts";
+import type { ByWidth, FloatArithmetic } from "./float-arithmetic.ts";
 import { erfCurve, erfDecay } from "./coefficients.ts";
 import { exp2Normal, scaledExponential } from "./exponential.ts";
 
 const curveEnd = 0.92;
 const erfIsOne: ByWidth<number> = { 32: 4, 64: 5.93 };
 
-export function erf(code: Code, width: Width, x: Register): Register {
-  const f = new Arithmetic(code, width);
+export function erf<T extends object>(
+  f: FloatArithmetic<T>,
+  x: T,
+  powerOfTwo: (f: FloatArithmetic<T>, x: T) => T = exp2Normal,
+): T {
   const magnitude = f.abs(x);
-  const near = f.fma(f.polynomial(f.mul(x, x), erfCurve[width]), magnitude, magnitude);
-  const bounded = f.clamp(magnitude, undefined, erfIsOne[width]);
-  const power = f.polynomial(bounded, erfDecay[width]);
-  const decay = width === 32 ? f.make("ex2.approx.ftz", power) : exp2Normal(f, power);
-  const far = f.sub(1, decay);
+  const near = f.madd(f.polynomial(f.mul(x, x), erfCurve[f.precision]), magnitude, magnitude);
+  const bounded = f.clamp(magnitude, undefined, erfIsOne[f.precision]);
+  const power = f.polynomial(bounded, erfDecay[f.precision]);
+  const far = f.sub(1, powerOfTwo(f, power));
   return f.copySign(f.select(f.compare("lt", magnitude, curveEnd), near, far), x);
 }
 
-export function erfc(code: Code, width: Width, x: Register): Register {
-  const f = new Arithmetic(code, width);
-  const { center, curve, zero } = complementaryError[width];
+export function erfc<T extends object>(f: FloatArithmetic<T>, x: T): T {
+  const { center, curve, zero } = complementaryError[f.precision];
   const size = f.clamp(f.abs(x), undefined, zero);
   // (size - center) / (size + center), where the rounding of the sum would show.
   const inverse = f.nearReciprocal(f.add(size, center));
-  const rough = f.fma(inverse, -2 * center, 1);
-  const above = f.fma(f.add(rough, 1), -center, size);
-  const place = f.fma(inverse, f.fma(f.neg(size), rough, above), rough);
-  const divisor = f.fma(size, 2, 1);
-  const lost = f.fma(size, 2, f.sub(1, divisor));
+  const rough = f.madd(inverse, -2 * center, 1);
+  const above = f.madd(f.add(rough, 1), -center, size);
+  const place = f.madd(inverse, f.fma(f.neg(size), rough, above), rough);
+  const divisor = f.madd(size, 2, 1);
+  const lost = f.madd(size, 2, f.sub(1, divisor));
   const ratio = f.quotient(f.polynomial(place, curve), divisor, lost);
   const square = f.mul(size, size);
   const error = f.fma(size, size, f.neg(square));
-  const value = scaledExponential(f, f.neg(square), f.fma(f.neg(ratio), error, ratio));
+  const value = scaledExponential(f, f.neg(square), f.madd(f.neg(ratio), error, ratio));
   return f.select(f.compare("lt", x, 0), f.sub(2, value), value);
 }

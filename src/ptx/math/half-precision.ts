@@ -11,6 +11,7 @@
  * The GPU's approximations take subnormal numbers of f32 for zeros, as which bf16 has its own: there powers are squares of smaller ones,
  * and logarithms and roots the variants that keep them.
  */
+import { namesOf } from "../../support/records.ts";
 import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
@@ -218,7 +219,7 @@ function farHalfTurns(f: Arithmetic, x: Register, isCosine: boolean): HalfTurns 
     0,
   );
   const isBefore = f.compare("lt", rest, 0);
-  const step = f.selectIntegers(isBefore, -1, 1);
+  const step = f.selectWords(isBefore, -1, 1);
   const moved = f.integers("add.s32", quarters, step);
   const nearest = f.code.make("b32", "selp.b32", moved, quarters, isOther);
   const opposite = f.select(isBefore, Math.PI / 2, -Math.PI / 2);
@@ -307,8 +308,8 @@ const singleForms: ByFormat<ReturnType<typeof singleFormsOf>> = {
 /** The functions that have a form of their own here: of numbers of a format, and of those of f32 that are rounded to it. */
 export type HalfFunction = keyof ReturnType<typeof formsOf>;
 export type SingleFunction = keyof ReturnType<typeof singleFormsOf>;
-export const halfFunctions = Object.keys(forms.bf16) as readonly HalfFunction[];
-export const singleFunctions = Object.keys(singleForms.bf16) as readonly SingleFunction[];
+export const halfFunctions: readonly HalfFunction[] = namesOf(forms.bf16);
+export const singleFunctions: readonly SingleFunction[] = namesOf(singleForms.bf16);
 
 export function isHalfFunction(fn: string): fn is HalfFunction {
   return Object.hasOwn(forms.bf16, fn);

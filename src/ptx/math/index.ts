@@ -9,19 +9,22 @@
  *
  * `bounds.ts` says how far from the exact results they are.
  */
+import { mapRecord } from "../../support/records.ts";
 import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { approximateBinary, approximateUnary } from "./approximate.ts";
 import { acos, asin, atan, atan2 } from "./arctangent.ts";
-import type { Width } from "./arithmetic.ts";
+import { reduceAngle } from "./angle.ts";
+import { Arithmetic } from "./arithmetic.ts";
 import { erf, erfc } from "./error-function.ts";
 import { exp, exp2, expm1, logistic, tanh } from "./exponential.ts";
 import { acosh, asinh, atanh, cosh, sinh } from "./hyperbolic.ts";
-import { erfInv } from "./inverse-error.ts";
+import type { Width } from "./float-arithmetic.ts";
+import { erfInv, erfInvOfSingle } from "./inverse-error.ts";
 import { log, log1p, log2 } from "./logarithm.ts";
 import { pow } from "./power.ts";
 import { rem } from "./remainder.ts";
-import { cbrt, rsqrt } from "./root.ts";
+import { cbrt, rsqrt, rsqrtOfSingle } from "./root.ts";
 import { cos, sin, tan } from "./trigonometric.ts";
 
 export { mathBounds } from "./bounds.ts";
@@ -37,16 +40,16 @@ export type { HalfFormat } from "./half-precision.ts";
 export type { ErrorBound } from "./bounds.ts";
 
 const unary = {
-  rsqrt,
+  rsqrt: (f: Arithmetic, x: Register) => (f.width === 32 ? rsqrtOfSingle : rsqrt<Register>)(f, x),
   exp,
   exp2,
   expm1,
   log,
   log2,
   log1p,
-  sin,
-  cos,
-  tan,
+  sin: (f: Arithmetic, x: Register) => sin(f, reduceAngle(f, x)),
+  cos: (f: Arithmetic, x: Register) => cos(f, reduceAngle(f, x)),
+  tan: (f: Arithmetic, x: Register) => tan(f, reduceAngle(f, x)),
   atan,
   asin,
   acos,
@@ -57,12 +60,18 @@ const unary = {
   acosh,
   atanh,
   cbrt,
-  erf,
-  erf_inv: erfInv,
+  erf: (f: Arithmetic, x: Register) =>
+    f.width === 32 ? erf(f, x, (_, power) => f.make("ex2.approx.ftz", power)) : erf(f, x),
+  erf_inv: (f: Arithmetic, x: Register) =>
+    (f.width === 32 ? erfInvOfSingle : erfInv<Register>)(f, x),
   erfc,
   logistic,
 } as const;
-const binary = { pow, atan2, rem } as const;
+const binary = {
+  pow,
+  atan2,
+  rem: (f: Arithmetic, x: Register, y: Register) => rem(f.code, f.width, x, y),
+} as const;
 
 export type UnaryMath = keyof typeof unary;
 export type BinaryMath = keyof typeof binary;
@@ -78,18 +87,19 @@ interface MathOfWidth {
 
 function ofWidth(width: Width): MathOfWidth {
   return {
-    unary: mapRecord(unary, (fn) => (code, x) => fn(code, width, x)),
-    binary: mapRecord(binary, (fn) => (code, left, right) => fn(code, width, left, right)),
+    unary: mapRecord<UnaryMath, SharedUnary, UnaryEmitter>(
+      unary,
+      (fn) => (code, x) => fn(new Arithmetic(code, width), x),
+    ),
+    binary: mapRecord<BinaryMath, SharedBinary, BinaryEmitter>(
+      binary,
+      (fn) => (code, left, right) => fn(new Arithmetic(code, width), left, right),
+    ),
   };
 }
 
-function mapRecord<K extends string, V, W>(
-  record: { readonly [N in K]: V },
-  change: (value: V) => W,
-): { readonly [N in K]: W } {
-  const entries = Object.entries<V>(record).map(([name, value]) => [name, change(value)] as const);
-  return Object.fromEntries(entries) as { readonly [N in K]: W };
-}
+type SharedUnary = (f: Arithmetic, x: Register) => Register;
+type SharedBinary = (f: Arithmetic, left: Register, right: Register) => Register;
 
 export const mathFunctions = {
   f32: ofWidth(32),

@@ -12,10 +12,9 @@
  *
  * (1 - m) / 2 is exact.
  */
-import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
-import { Arithmetic } from "./arithmetic.ts";
-import type { Width } from "./arithmetic.ts";
+import type { Arithmetic } from "./arithmetic.ts";
+import type { FloatArithmetic } from "./float-arithmetic.ts";
 import { log } from "./logarithm.ts";
 
 interface Ratio {
@@ -69,9 +68,10 @@ const farCurve = [
   -2.936513556051068e-5,
 ];
 
-function erfInvOfSingle(f: Arithmetic, y: Register): Register {
+/** Of f32, by the GPU's logarithm and root. */
+export function erfInvOfSingle(f: Arithmetic, y: Register): Register {
   const { code } = f;
-  const l = f.make("lg2.approx.ftz", f.fma(f.neg(y), y, 1));
+  const l = f.make("lg2.approx.ftz", f.madd(f.neg(y), y, 1));
   const factor = code.register("b32");
   code.emit("mov.b32", [factor, f.polynomial(f.add(l, 4), nearCurve)]);
   const done = code.label("near");
@@ -85,18 +85,16 @@ function erfInvOfSingle(f: Arithmetic, y: Register): Register {
   return f.mul(factor, y);
 }
 
-export function erfInv(code: Code, width: Width, y: Register): Register {
-  const f = new Arithmetic(code, width);
-  if (width === 32) return erfInvOfSingle(f, y);
+export function erfInv<T extends object>(f: FloatArithmetic<T>, y: T): T {
   const size = f.abs(y);
   const inside = f.compare("le", size, isCentral);
   const half = f.mul(y, 0.5);
-  const centralArgument = f.fma(f.neg(half), half, 0.180625);
-  const distance = f.make("sqrt.rn", f.neg(log(code, width, f.fma(size, -0.5, 0.5))));
-  const far = width === 64 ? f.compare("gt", distance, isOutermost) : undefined;
+  const centralArgument = f.madd(f.neg(half), half, 0.180625);
+  const distance = f.sqrt(f.neg(log(f, f.madd(size, -0.5, 0.5))));
+  const far = f.precision === 64 ? f.compare("gt", distance, isOutermost) : undefined;
   const offset = far === undefined ? 1.6 : f.select(far, isOutermost, 1.6);
   const argument = f.select(inside, centralArgument, f.sub(distance, offset));
-  const sum = (part: keyof Ratio): Register => {
+  const sum = (part: keyof Ratio): T => {
     const coefficients = central[part].map((own, n) => {
       const [next = 0, last = 0] = [outer[part][n], outermost[part][n]];
       const beyond = far === undefined ? next : f.select(far, last, next);

@@ -6,10 +6,7 @@
  *
  * e and f, exact so far, are added so that what is lost by rounding joins the small terms.
  */
-import type { Code } from "../function-builder.ts";
-import type { Register } from "../module.ts";
-import { Arithmetic } from "./arithmetic.ts";
-import type { ByWidth, Width } from "./arithmetic.ts";
+import type { ByWidth, FloatArithmetic } from "./float-arithmetic.ts";
 import { logCurve } from "./coefficients.ts";
 
 /** The word with the exponent of 2/3. */
@@ -26,83 +23,81 @@ const log2e: ByWidth<readonly [high: number, low: number]> = {
   64: [1.4426950408889634, 2.0355273740931033e-17],
 };
 
-export interface Parts {
+export interface Parts<T> {
   /** e, as a float. */
-  readonly exponent: Register;
+  readonly exponent: T;
   /** 1 + f. */
-  readonly mantissa: Register;
+  readonly mantissa: T;
 }
 
 /** Takes a positive finite number apart; subnormal ones are made larger first. */
-export function takeApart(f: Arithmetic, x: Register): Parts {
+export function takeApart<T extends object>(f: FloatArithmetic<T>, x: T): Parts<T> {
   const { fraction, bias, place } = f.format;
   const up = fraction + 1;
   const isSubnormal = f.compare("lt", x, 2 ** (1 - bias));
   const normal = f.select(isSubnormal, f.mul(x, 2 ** up), x);
   const least = twoThirds[f.width];
-  const origin = f.selectIntegers(isSubnormal, least + up * 2 ** place, least);
-  const distance = f.integers("sub.s32", f.highWord(normal), origin);
-  const above = f.integers("and.b32", distance, 2 ** place - 1);
-  const mantissa = f.withHighWord(f.integers("add.s32", above, least), normal);
+  const origin = f.selectWords(isSubnormal, least + up * 2 ** place, least);
+  const distance = f.words("sub", f.highWord(normal), origin);
+  const above = f.words("and", distance, 2 ** place - 1);
+  const mantissa = f.withHighWord(f.words("add", above, least), normal);
   return { exponent: exponentNumber(f, distance), mantissa };
 }
 
 /** e in the place of the exponent. */
-function exponentBits(f: Arithmetic, distance: Register): Register {
-  return f.integers("and.b32", distance, -(2 ** f.format.place));
+function exponentBits<T extends object>(f: FloatArithmetic<T>, distance: T): T {
+  return f.words("and", distance, -(2 ** f.format.place));
 }
 
-function exponentNumber(f: Arithmetic, distance: Register): Register {
-  const whole = f.integers("shr.s32", distance, f.format.place);
-  return f.code.make(`b${f.width}`, `cvt.rn.f${f.width}.s32`, whole);
+function exponentNumber<T extends object>(f: FloatArithmetic<T>, distance: T): T {
+  const whole = f.words("shr", distance, f.format.place);
+  return f.floatOfWord(whole);
 }
 
 /** The logarithm where x is beyond `zero` and finite; NaN, infinite or -infinite elsewhere. */
-function withSpecial(f: Arithmetic, x: Register, zero: number, logarithm: Register): Register {
+function withSpecial<T extends object>(f: FloatArithmetic<T>, x: T, zero: number, logarithm: T): T {
   const inside = f.compareAnd("lt", x, Infinity, f.compare("gt", x, zero));
   // Infinity for itself, NaN for NaN and for numbers below.
-  const special = f.select(inside, logarithm, f.fma(x, Infinity, Infinity));
+  const special = f.select(inside, logarithm, f.madd(x, Infinity, Infinity));
   return f.select(f.compare("eq", x, zero), -Infinity, special);
 }
 
 /** e·ln 2 + f + small. */
-function assemble(f: Arithmetic, exponent: Register, rest: Register, curve: Register): Register {
+function assemble<T extends object>(f: FloatArithmetic<T>, exponent: T, rest: T, curve: T): T {
   const [high, low] = ln2[f.width];
   const leading = f.mul(exponent, high);
   const sum = f.add(leading, rest);
   const lost = f.sub(rest, f.sub(sum, leading));
-  return f.add(sum, f.add(f.fma(exponent, low, curve), lost));
+  return f.add(sum, f.add(f.madd(exponent, low, curve), lost));
 }
 
 /** f²·(c2 + c3·f + …). */
-function curveOf(f: Arithmetic, rest: Register): Register {
-  return f.mul(f.polynomial(rest, logCurve[f.width]), f.mul(rest, rest));
+function curveOf<T extends object>(f: FloatArithmetic<T>, rest: T): T {
+  return f.mul(f.polynomial(rest, logCurve[f.precision]), f.mul(rest, rest));
 }
 
-export function log(code: Code, width: Width, x: Register): Register {
-  const f = new Arithmetic(code, width);
+export function log<T extends object>(f: FloatArithmetic<T>, x: T): T {
   const { exponent, mantissa } = takeApart(f, x);
   const rest = f.sub(mantissa, 1);
   return withSpecial(f, x, 0, assemble(f, exponent, rest, curveOf(f, rest)));
 }
 
 /** e + log(1 + f) / ln 2, where f - f²/2 and its product with 1 / ln 2 are sums of two floats. */
-export function log2(code: Code, width: Width, x: Register): Register {
-  const f = new Arithmetic(code, width);
-  const [high, low] = log2e[width];
+export function log2<T extends object>(f: FloatArithmetic<T>, x: T): T {
+  const [high, low] = log2e[f.width];
   const { exponent, mantissa } = takeApart(f, x);
   const rest = f.sub(mantissa, 1);
   const minusHalf = f.mul(rest, -0.5);
-  const bent = f.fma(minusHalf, rest, rest);
+  const bent = f.madd(minusHalf, rest, rest);
   const bentLow = f.fma(minusHalf, rest, f.sub(rest, bent));
-  const [, ...cubic] = logCurve[width];
+  const [, ...cubic] = logCurve[f.precision];
   const cube = f.mul(f.mul(rest, rest), rest);
-  const small = f.fma(f.polynomial(rest, cubic), cube, bentLow);
+  const small = f.madd(f.polynomial(rest, cubic), cube, bentLow);
   const leading = f.mul(bent, high);
-  const leadingLow = f.fma(bent, low, f.fma(bent, high, f.neg(leading)));
+  const leadingLow = f.madd(bent, low, f.fma(bent, high, f.neg(leading)));
   const sum = f.add(exponent, leading);
   const lost = f.sub(leading, f.sub(sum, exponent));
-  return withSpecial(f, x, 0, f.add(sum, f.add(f.fma(small, high, leadingLow), lost)));
+  return withSpecial(f, x, 0, f.add(sum, f.add(f.madd(small, high, leadingLow), lost)));
 }
 
 /**
@@ -110,16 +105,15 @@ export function log2(code: Code, width: Width, x: Register): Register {
  * rounds. The factors are kept normal: x·2^-e is x with another exponent, and 2^-e is taken four times as
  * large.
  */
-export function log1p(code: Code, width: Width, x: Register): Register {
-  const f = new Arithmetic(code, width);
+export function log1p<T extends object>(f: FloatArithmetic<T>, x: T): T {
   const { bias, place, fraction } = f.format;
-  const distance = f.integers("sub.s32", f.highWord(f.add(x, 1)), twoThirds[width]);
+  const distance = f.words("sub", f.highWord(f.add(x, 1)), twoThirds[f.width]);
   const scaled = exponentBits(f, distance);
   const exponent = exponentNumber(f, distance);
   const four = (bias + 2) * 2 ** place;
-  const fourfold = f.withHighWord(f.integers("sub.s32", four, scaled));
-  const offset = f.fma(fourfold, 0.25, -1);
-  const part = f.withHighWord(f.integers("sub.s32", f.highWord(x), scaled), x);
+  const fourfold = f.withHighWord(f.words("sub", four, scaled));
+  const offset = f.madd(fourfold, 0.25, -1);
+  const part = f.withHighWord(f.words("sub", f.highWord(x), scaled), x);
   const rest = f.add(part, offset);
   const inner = assemble(f, exponent, rest, curveOf(f, rest));
   const tiny = f.compare("lt", f.abs(x), 2 ** -(fraction + 2));

@@ -6,65 +6,70 @@
  *
  * A pair is the unrounded sum of a float and of a second one below the first's last place.
  */
-import type { Code } from "../function-builder.ts";
-import type { Register } from "../module.ts";
-import { Arithmetic } from "./arithmetic.ts";
-import type { ByWidth, Term, Width } from "./arithmetic.ts";
+import type { ByWidth, FloatArithmetic, Term } from "./float-arithmetic.ts";
 import { atanhCurve } from "./coefficients.ts";
 import { clampExponent, exp2Sum } from "./exponential.ts";
 import { takeApart } from "./logarithm.ts";
 
-interface Pair {
-  readonly high: Term;
-  readonly low: Term;
+interface Pair<V> {
+  readonly high: V;
+  readonly low: V;
 }
 
-interface ComputedPair extends Pair {
-  readonly high: Register;
+interface ComputedPair<T extends object> extends Pair<Term<T>> {
+  readonly high: T;
 }
 
-const third: ByWidth<Pair> = {
+const third: ByWidth<Pair<number>> = {
   32: { high: 0.3333333432674408, low: -9.934107758624577e-9 },
   64: { high: 0.3333333333333333, low: 1.850371707708594e-17 },
 };
 /** 2 / ln 2. */
-const twoOverLn2: ByWidth<Pair> = {
+const twoOverLn2: ByWidth<Pair<number>> = {
   32: { high: 2.885390043258667, low: 3.851926067000022e-8 },
   64: { high: 2.8853900817779268, low: 4.0710547481862066e-17 },
 };
 
 /** The product of two pairs. */
-function multiply(f: Arithmetic, left: Pair, right: Pair): ComputedPair {
+function multiply<T extends object>(
+  f: FloatArithmetic<T>,
+  left: Pair<Term<T>>,
+  right: Pair<Term<T>>,
+): ComputedPair<T> {
   const high = f.mul(left.high, right.high);
   const lost = f.fma(left.high, right.high, f.neg(high));
-  return { high, low: f.fma(left.low, right.high, f.fma(left.high, right.low, lost)) };
+  return { high, low: f.madd(left.low, right.high, f.madd(left.high, right.low, lost)) };
 }
 
 /** The sum of a larger number, or zero, and a smaller pair. */
-function addToLarger(f: Arithmetic, larger: Term, smaller: Pair): ComputedPair {
+function addToLarger<T extends object>(
+  f: FloatArithmetic<T>,
+  larger: Term<T>,
+  smaller: Pair<Term<T>>,
+): ComputedPair<T> {
   const high = f.add(larger, smaller.high);
   const lost = f.sub(smaller.high, f.sub(high, larger));
   return { high, low: f.add(lost, smaller.low) };
 }
 
 /** (m - 1) / (m + 1). */
-function ratio(f: Arithmetic, mantissa: Register): ComputedPair {
+function ratio<T extends object>(f: FloatArithmetic<T>, mantissa: T): ComputedPair<T> {
   const numerator = f.sub(mantissa, 1);
   const denominator = f.add(mantissa, 1);
   const denominatorLow = f.sub(mantissa, f.sub(denominator, 1));
   const reciprocal = f.quotient(1, denominator);
   const high = f.mul(numerator, reciprocal);
   const minus = f.neg(high);
-  const remainder = f.fma(minus, denominatorLow, f.fma(minus, denominator, numerator));
+  const remainder = f.madd(minus, denominatorLow, f.fma(minus, denominator, numerator));
   return { high, low: f.mul(remainder, reciprocal) };
 }
 
 /** log2 of a positive finite number. */
-function logarithm(f: Arithmetic, x: Register): ComputedPair {
+function logarithm<T extends object>(f: FloatArithmetic<T>, x: T): ComputedPair<T> {
   const { exponent, mantissa } = takeApart(f, x);
   const s = ratio(f, mantissa);
   const square = multiply(f, s, s);
-  const tail = f.mul(f.polynomial(square.high, atanhCurve[f.width]), square.high);
+  const tail = f.mul(f.polynomial(square.high, atanhCurve[f.precision]), square.high);
   const { high, low } = third[f.width];
   const coefficient = addToLarger(f, high, { high: tail, low });
   const cubic = multiply(f, s, multiply(f, square, coefficient));
@@ -77,20 +82,19 @@ function logarithm(f: Arithmetic, x: Register): ComputedPair {
 const largestExponent: ByWidth<number> = { 32: 2 ** 40, 64: 2 ** 70 };
 
 /** |x|^y of finite numbers, x not zero. */
-function magnitudePower(f: Arithmetic, magnitude: Register, y: Register): Register {
-  const limit = largestExponent[f.width];
+function magnitudePower<T extends object>(f: FloatArithmetic<T>, magnitude: T, y: T): T {
+  const limit = largestExponent[f.precision];
   const exponent = f.clamp(y, -limit, limit);
   const base = logarithm(f, magnitude);
   const high = f.mul(exponent, base.high);
   const lost = f.fma(exponent, base.high, f.neg(high));
-  const low = f.fma(exponent, base.low, lost);
+  const low = f.madd(exponent, base.low, lost);
   const clamped = clampExponent(f, high);
   const inside = f.compare("eq", clamped, high);
   return exp2Sum(f, clamped, f.select(inside, low, 0));
 }
 
-export function pow(code: Code, width: Width, x: Register, y: Register): Register {
-  const f = new Arithmetic(code, width);
+export function pow<T extends object>(f: FloatArithmetic<T>, x: T, y: T): T {
   const magnitude = f.abs(x);
   let result = magnitudePower(f, magnitude, y);
   // Zero and infinity: themselves to positive exponents, each other to negative ones.
@@ -107,13 +111,12 @@ export function pow(code: Code, width: Width, x: Register, y: Register): Registe
 }
 
 /** Negative bases: odd exponents keep the sign, and exponents that are no integers have no result. */
-function withSign(f: Arithmetic, x: Register, y: Register, result: Register): Register {
-  const whole = (value: Register): Register =>
-    f.compare("eq", f.make(`cvt.rzi.f${f.width}`, value), value);
+function withSign<T extends object>(f: FloatArithmetic<T>, x: T, y: T, result: T): T {
+  const whole = (value: T): T => f.compare("eq", f.truncate(value), value);
   const integral = whole(y);
   const even = whole(f.mul(y, 0.5));
-  const sign = f.integers("and.b32", f.highWord(x), 2 ** 31);
-  const flipped = f.withHighWord(f.integers("xor.b32", f.highWord(result), sign), result);
+  const sign = f.words("and", f.highWord(x), 2 ** 31);
+  const flipped = f.withHighWord(f.words("xor", f.highWord(result), sign), result);
   const signed = f.select(integral, f.select(even, result, flipped), result);
   const negative = f.compareAnd("gt", x, -Infinity, f.compare("lt", x, 0));
   return f.select(negative, f.select(integral, signed, NaN), signed);

@@ -11,7 +11,7 @@ import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
 import { Arithmetic } from "./arithmetic.ts";
-import type { Width } from "./arithmetic.ts";
+import type { Width } from "./float-arithmetic.ts";
 
 interface Parts {
   /** b32: the exponent of its last bit, counted from the least subnormal number's. */

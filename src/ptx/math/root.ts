@@ -1,19 +1,21 @@
 /** One over the square root, and the cube root. */
-import type { Code } from "../function-builder.ts";
 import type { Register } from "../module.ts";
-import { Arithmetic } from "./arithmetic.ts";
-import type { Width } from "./arithmetic.ts";
+import type { Arithmetic } from "./arithmetic.ts";
+import type { FloatArithmetic } from "./float-arithmetic.ts";
 import { exp } from "./exponential.ts";
 import { log } from "./logarithm.ts";
 
+/** By two correctly rounded operations. */
+export function rsqrt<T extends object>(f: FloatArithmetic<T>, x: T): T {
+  return f.nearReciprocal(f.sqrt(x));
+}
+
 /**
- * f64: by the two correctly rounded instructions. f32: the GPU's approximation y, put right: with
+ * Of f32: the GPU's approximation y, put right: with
  * e = x·y² - 1, exact to many more bits than y has, the result is y·(1 - e/2 + 3/8·e²). The last term
  * decides where the others end midway between two numbers.
  */
-export function rsqrt(code: Code, width: Width, x: Register): Register {
-  const f = new Arithmetic(code, width);
-  if (width === 64) return f.make("rcp.rn", f.make("sqrt.rn", x));
+export function rsqrtOfSingle(f: Arithmetic, x: Register): Register {
   const estimate = f.make("rsqrt.approx", x);
   const product = f.mul(x, estimate);
   const lost = f.fma(x, estimate, f.neg(product));
@@ -25,12 +27,11 @@ export function rsqrt(code: Code, width: Width, x: Register): Register {
 }
 
 /** e^(log x / 3), and a step of Newton's, which leaves the error of its own last terms alone. Zeros, infinity and NaN are their own results. */
-export function cbrt(code: Code, width: Width, x: Register): Register {
-  const f = new Arithmetic(code, width);
+export function cbrt<T extends object>(f: FloatArithmetic<T>, x: T): T {
   const size = f.abs(x);
-  const start = exp(code, width, f.mul(log(code, width, size), 1 / 3));
+  const start = exp(f, f.mul(log(f, size), 1 / 3));
   const excess = f.sub(start, f.div(size, f.mul(start, start)));
-  const root = f.fma(excess, -1 / 3, start);
+  const root = f.madd(excess, -1 / 3, start);
   const inside = f.compareAnd("lt", size, Infinity, f.compare("gt", size, 0));
   return f.copySign(f.select(inside, root, size), x);
 }

@@ -25,7 +25,7 @@ const original = `.version 8.0
     call.uni (param0), twice, (param0, %r2), proto; proto : .callprototype (.param .b32 _) _ (.param .b32 _); }
 $loop: .pragma "nounroll";
   shfl.sync.bfly.b32 %r1|%p1, %v.x, 16, 31, -1;
-  cp.async.bulk.tensor.2d.shared::cluster.global [%r1], [%rd1, {%r2, 0}], [%r3];
+  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, 0}], [%r3];
   targets: .branchtargets $loop, $loop;
   brx.idx %r1, targets;
 }

@@ -9,6 +9,7 @@
 import { arrayCodes } from "./arrays.ts";
 import { benchCodes } from "./bench.ts";
 import { deviceCodes } from "./device.ts";
+import { cpuCodes } from "./cpu.ts";
 import { driverCodes } from "./driver.ts";
 import { emulatorCodes } from "./emulator.ts";
 import { emulatorAsyncCodes } from "./emulator-async.ts";
@@ -41,6 +42,7 @@ export const codes = Object.freeze({
   ...textCodes,
   ...simulatorCodes,
   ...deviceCodes,
+  ...cpuCodes,
   ...driverCodes,
   ...toolCodes,
   ...layoutCodes,

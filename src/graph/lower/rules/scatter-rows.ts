@@ -9,7 +9,7 @@
  * chunks, until few are left: a row then takes what is before its first whole chunk, its chunks, and what is after them. The cost follows the
  * number of updates and of rows, whatever the skew, and the order of sums follows from the sorted rows alone: every run gives the same bits.
  */
-import { cdiv, constant, full, iota, loop, slice } from "../../../lang/index.ts";
+import { cdiv, constant, iota, loop, slice } from "../../../lang/index.ts";
 import type { Scalar, Tile } from "../../../lang/index.ts";
 import { i32 } from "../../../formats/dtype.ts";
 import { capturesOf } from "../../ops/captures.ts";
@@ -42,10 +42,6 @@ const together = 4;
 const blockElements = 1024;
 /** Where most rows have no update, blocks are larger and load one at a time. */
 const sparseElements = 2 * blockElements;
-/** So many times more rows than updates, so wide, and so many at least: looking for updates in each block takes less than for each row. */
-const sparseRows = 8;
-const narrowRow = 2;
-const manyRows = 2 ** 16;
 /** Fewer blocks leave processors idle. */
 const manyBlocks = 512;
 
@@ -60,8 +56,6 @@ interface SortedRows {
   readonly width: number;
   /** The first update of each row, and the end of the last one: i32[batches, rows + 1]. */
   readonly starts: GraphValue;
-  /** Whether so few of so many narrow rows are updated that blocks look for their own updates instead. */
-  readonly isSparse: boolean;
 }
 
 function sortedRowsOf(op: Scatter, operand: GraphValue): SortedRows {
@@ -72,7 +66,6 @@ function sortedRowsOf(op: Scatter, operand: GraphValue): SortedRows {
   const [updates, width] = [indices[outer] ?? 0, sizeOf(shape.slice(outer + 1))];
   return {
     ...{ op, batches, rows, updates, width },
-    isSparse: rows >= sparseRows * updates && width <= narrowRow && rows >= manyRows,
     starts: graphValue(tensorType("i32", [batches, rows + 1])),
   };
 }
@@ -124,7 +117,6 @@ export function sortedRowSteps(op: Scatter): readonly KernelStep[] {
       },
     },
   ];
-  if (of.isSparse) steps.pop();
   let from: Level = { value: update, size: 1, count: of.batches * of.updates };
   const levels = [from];
   while (hasChunks(op) && from.count > mostTurns(of)) {
@@ -155,10 +147,10 @@ export function sortedRowSteps(op: Scatter): readonly KernelStep[] {
   const tile = tileOf(of.batches * of.rows, of.width, most);
   steps.push({
     title: "sorted",
-    inputs: [...levels.slice(1).map(({ value }) => value), of.isSparse ? indices : of.starts],
+    inputs: [...levels.slice(1).map(({ value }) => value), of.starts],
     uses: [...inputs, ...updates, ...captures],
     results: op.results,
-    key: `sorted rows, ${levels.length} levels${of.isSparse ? ", searched" : ""}`,
+    key: `sorted rows, ${levels.length} levels`,
     tiled: {
       title: "rows",
       loadsWindows: false,
@@ -338,43 +330,20 @@ function combineUpdates(
 const zero = (): Scalar<"i32"> => constant(i32, 0);
 const one = (): Scalar<"i32"> => constant(i32, 1);
 
-/** Where the updates of a block's rows begin and end: as they are known, or found among those of the block, of which there may be none. */
+/** Where the updates of a block's rows begin and end. */
 function rangesOf(
   of: SortedRows,
   row: Indices,
   tile: BlockTile,
-  { context, at }: TiledParts,
+  { context }: TiledParts,
 ): readonly [first: Indices, end: Indices] {
-  if (!of.isSparse) {
-    const place = row.add(row.div(of.rows));
-    const startOf = (entry: Indices): Indices => {
-      const flat = Points.at([of.batches * (of.rows + 1)], tile, [entry]);
-      const shape = tensorTypeOf(of.starts).shape;
-      return indexOfTile(context.element(of.starts, flat.reshape(shape)));
-    };
-    return [startOf(place), startOf(place.add(1))];
-  }
-  const [height] = tile;
-  const ends = [2, 1];
-  const isLast = iota(i32, ends, { axis: 0 });
-  const edge = isLast
-    .mul(height - 1)
-    .add(at("part").mul(height))
-    .minimum(of.batches * of.rows - 1);
-  const batch = edge.div(of.rows);
-  const found = startsAt(of, batch, edge.sub(batch.mul(of.rows)).add(isLast), ends, context);
-  const [low, high] = [found.min(), found.max()];
-  const none = full(i32, [height, 1], 0).add(low);
-  const hasAny = high.gt(low).select(one(), zero());
-  const [first = none, end = none] = loop({ to: hasAny, carry: [none, none] }, () => {
-    const inner = context.inner();
-    const own = row.div(of.rows);
-    const within = row.sub(own.mul(of.rows));
-    const startOf = (each: Indices): Indices =>
-      startsAt(of, own, each, tile, inner).broadcastTo([height, 1]);
-    return [startOf(within), startOf(within.add(1))];
-  });
-  return [first, end];
+  const place = row.add(row.div(of.rows));
+  const startOf = (entry: Indices): Indices => {
+    const flat = Points.at([of.batches * (of.rows + 1)], tile, [entry]);
+    const shape = tensorTypeOf(of.starts).shape;
+    return indexOfTile(context.element(of.starts, flat.reshape(shape)));
+  };
+  return [startOf(place), startOf(place.add(1))];
 }
 
 /** Chunks of entries: those within one row combined, others anything. */

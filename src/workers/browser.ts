@@ -1,17 +1,16 @@
 /** Threads of a browser; they share memory only on pages that are isolated from other origins. */
-import type { OpenPort } from "./helper.ts";
-import type { Answer } from "./job.ts";
+import type { Port, PortEvents } from "./port.ts";
 
 export function processors(): number {
   // What a bundler made for browsers may run elsewhere.
   return typeof navigator === "object" ? navigator.hardwareConcurrency : 1;
 }
 
-export const openPort: OpenPort = ({ answered, ended }) => {
-  const worker = new Worker(new URL("../host-workers/browser-worker.js", import.meta.url), {
+export function openPort<M, A>({ answered, ended }: PortEvents<A>): Port<M> {
+  const worker = new Worker(new URL("../runtime/threads/browser-worker.js", import.meta.url), {
     type: "module",
   });
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+  worker.onmessage = ({ data }: MessageEvent<A>) => {
     answered(data);
   };
   worker.onerror = () => {
@@ -19,8 +18,8 @@ export const openPort: OpenPort = ({ answered, ended }) => {
     ended();
   };
   return {
-    post: (job) => {
-      worker.postMessage(job);
+    post: (message) => {
+      worker.postMessage(message);
     },
     hold: () => undefined,
     end: () => {
@@ -28,4 +27,4 @@ export const openPort: OpenPort = ({ answered, ended }) => {
       ended();
     },
   };
-};
+}

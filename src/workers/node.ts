@@ -2,15 +2,14 @@
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
-import type { OpenPort } from "./helper.ts";
-import type { Answer } from "./job.ts";
+import type { Port, PortEvents } from "./port.ts";
 
 /** Written so that no bundler follows it: of a worker alone, without what it imports, nothing is gained. */
 const ownAddress = import.meta.url;
 
 /** Throws in bundles whose format has no place of its own. */
 function workerFile(): URL {
-  return new URL("../host-workers/node-worker.js", ownAddress);
+  return new URL("../runtime/threads/node-worker.js", ownAddress);
 }
 
 /** One where threads would find no file to load: in the sources, and in bundles. */
@@ -22,17 +21,17 @@ export function processors(): number {
   }
 }
 
-export const openPort: OpenPort = ({ answered, ended }) => {
+export function openPort<M, A>({ answered, ended }: PortEvents<A>): Port<M> {
   const worker = new Worker(workerFile(), { execArgv: [] });
-  worker.on("message", (answer: Answer) => {
+  worker.on("message", (answer: A) => {
     answered(answer);
   });
   // An error, such as that of a file that is not there, comes before the exit.
   worker.on("error", () => undefined);
   worker.on("exit", ended);
   return {
-    post: (job) => {
-      worker.postMessage(job);
+    post: (message) => {
+      worker.postMessage(message);
     },
     hold: (isHeld) => {
       if (isHeld) worker.ref();
@@ -42,4 +41,4 @@ export const openPort: OpenPort = ({ answered, ended }) => {
       void worker.terminate();
     },
   };
-};
+}

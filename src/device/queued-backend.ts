@@ -10,12 +10,12 @@ import type {
   Launch,
   Repeatable,
   TimeUnit,
-} from "../device/backend.ts";
-import type { CodeBackend } from "../device/foreign-code.ts";
-import { MemoryAccount } from "../device/memory-account.ts";
-import type { MemoryUse } from "../device/memory-account.ts";
-import { ownReport, requireNotAborted } from "../device/wait-limits.ts";
-import { WorkQueue } from "../device/work-queue.ts";
+} from "./backend.ts";
+import type { CodeBackend } from "./foreign-code.ts";
+import { MemoryAccount } from "./memory-account.ts";
+import type { MemoryUse } from "./memory-account.ts";
+import { ownReport, requireNotAborted } from "./wait-limits.ts";
+import { WorkQueue } from "./work-queue.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
@@ -51,7 +51,7 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
     return { dispose: () => undefined };
   }
 
-  abstract compile(kernel: Kernel): Compiled<P>;
+  abstract compile(kernel: Kernel, text: string): Compiled<P>;
   abstract load(kernel: CompiledKernel): Compiled<P>;
   abstract allocate(dtype: DType, shape: readonly number[]): A;
   abstract view(allocation: A, offset: number, dtype: DType, shape: readonly number[]): A;
@@ -94,7 +94,7 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   }
 
   /** Runs a launch whose turn has come; one that was aborted meanwhile is not even prepared. */
-  async #execute(launch: Launch<A, P>): Promise<void> {
+  protected async executeInTurn(launch: Launch<A, P>): Promise<void> {
     const { limits } = launch;
     for (const signal of [limits?.signal, limits?.stop])
       if (signal !== undefined)
@@ -108,11 +108,11 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   }
 
   launch(launch: Launch<A, P>): void {
-    this.queue.launch(() => this.#execute(launch));
+    this.queue.launch(() => this.executeInTurn(launch));
   }
 
   run(launch: Launch<A, P>): Promise<void> {
-    return this.queue.run(() => this.#execute(launch));
+    return this.queue.run(() => this.executeInTurn(launch));
   }
 
   bind(launch: Launch<A, P>): Repeatable {
@@ -122,7 +122,7 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
         else
           this.queue.launch(() =>
             limited.launch((stop) =>
-              this.#execute({ ...launch, limits: { ...launch.limits, stop } }),
+              this.executeInTurn({ ...launch, limits: { ...launch.limits, stop } }),
             ),
           );
       },

@@ -1,0 +1,35 @@
+/**
+ * What a thread of the host can be asked to do. Each message says which task it is of, and the task's code is loaded when its first message
+ * comes: a thread of the CPU device needs nothing of the emulator.
+ */
+import type { Answer, Job } from "../../emulator/host-workers/job.ts";
+import type { RangeTask } from "../../cpu/pool/control.ts";
+
+export type Task = Job | RangeTask;
+
+type Handlers = {
+  readonly [T in Task["task"]]: () => Promise<
+    (task: Extract<Task, { readonly task: T }>) => Answer | Promise<void>
+  >;
+};
+
+const handlers: Handlers = {
+  emulation: async () => {
+    const { Worksite } = await import("../../emulator/host-workers/work.ts");
+    const site = new Worksite();
+    return (job) => site.do(job);
+  },
+  ranges: async () => {
+    const { serveRanges } = await import("../../cpu/pool/serve.ts");
+    return serveRanges;
+  },
+};
+
+const loaded = new Map<Task["task"], Promise<(task: never) => Answer | Promise<void>>>();
+
+/** Does what a message asks for; gives the answer. */
+export async function doTask(task: Task): Promise<unknown> {
+  const handler = loaded.get(task.task) ?? handlers[task.task]();
+  loaded.set(task.task, handler);
+  return (await handler)(task as never);
+}

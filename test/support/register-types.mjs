@@ -1,0 +1,4 @@
+/** For threads that load TypeScript themselves: `execArgv: ["--import", …]`. */
+import { register } from "node:module";
+
+register("./erase-types.mjs", import.meta.url);
