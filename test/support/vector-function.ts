@@ -81,8 +81,28 @@ export function compileVectors(
     const { exports } = new WebAssembly.Instance(compiled, { env: { memory } });
     const all = new Uint8Array(memory.buffer);
     arrays.forEach((array, index) => all.set(bytesOf(array), index * bytes));
-    (exports["run"] as (begin: number, end: number, stride: number) => void)(0, bytes, bytes);
+    (exports as Exports)["run"]?.(0, bytes, bytes);
     const length = arrays[0]?.byteLength ?? 0;
     return memory.buffer.slice(operands * bytes, operands * bytes + length);
   };
+}
+
+type Exports = {
+  readonly [name: string]: ((...operands: readonly number[]) => number) | undefined;
+};
+
+/** Memory after functions of a module have run, which begins with `source` and has room for so many bytes behind it. */
+export function runModule(
+  bytes: Uint8Array<ArrayBuffer>,
+  source: Uint8Array,
+  room: number,
+  run: (exports: Exports) => void,
+): Uint8Array {
+  const initial = Math.ceil((source.length + room) / pageBytes) + 1;
+  const memory = new WebAssembly.Memory({ initial, maximum: 65536 });
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
+  const all = new Uint8Array(memory.buffer);
+  all.set(source);
+  run(exports as Exports);
+  return all;
 }
