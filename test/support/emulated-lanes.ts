@@ -12,9 +12,13 @@ export interface LaneProgram {
   readonly inputs: readonly SlotType[];
   readonly outputs: readonly SlotType[];
   readonly body: string;
+  /** Of the module and the GPU. */
+  readonly target?: keyof typeof targets;
 }
 
-const header = ".version 8.0\n.target sm_90a\n.address_size 64\n";
+function header(target: string): string {
+  return `.version ${target === "sm_90a" ? "8.0" : "9.0"}\n.target ${target}\n.address_size 64\n`;
+}
 
 function loadText(type: SlotType, slot: number): string {
   if (type !== "pred") return `ld.global.${type} %i${slot}, [%from+${8 * slot}];`;
@@ -26,11 +30,11 @@ function storeText(type: SlotType, slot: number): string {
   return `selp.b32 %word, 1, 0, %o${slot}; st.global.b32 [%to+${8 * slot}], %word;`;
 }
 
-export function laneModuleText({ inputs, outputs, body }: LaneProgram): string {
+export function laneModuleText({ inputs, outputs, body, target = "sm_90a" }: LaneProgram): string {
   const declared = (prefix: string, types: readonly SlotType[]): string[] =>
     types.map((type, slot) => `.reg .${type} %${prefix}${slot};`);
   return [
-    header,
+    header(target),
     ".visible .entry lanes(.param .u64 in, .param .u64 out, .param .u32 count)",
     "{",
     ".reg .pred %past; .reg .b32 %word, %index, %size, %block, %own; .reg .b64 %from, %to, %wide;",
@@ -88,7 +92,7 @@ export function runLanes(
       ],
     },
     memory,
-    { target: targets.sm_90a },
+    { target: targets[program.target ?? "sm_90a"] },
   );
   for (const finding of findings) throw finding;
   const bytes = memory.read(to, 8 * cases.length * outputSlots);

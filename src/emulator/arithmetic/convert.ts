@@ -2,7 +2,6 @@
  * Conversions between formats. Floats go through f64, which holds every narrower number exactly; integers
  * of 64 bits go through BigInt where a number would not hold them.
  */
-import { decodeFloat, encodeFloat } from "../../formats/floats.ts";
 import { precisions, roundInteger, roundTo } from "../../formats/arithmetic/exact.ts";
 import type { Precision, Rounding } from "../../formats/arithmetic/exact.ts";
 import { bitsOfSingle, encodeBfloat, encodeHalf, roundAndFlush, roundToEven } from "./floats.ts";
@@ -92,19 +91,6 @@ export function encodeTf32(
   const { maxFinite } = precisions.tf32;
   if (finite) rounded = Math.max(-maxFinite, Math.min(maxFinite, rounded));
   return bitsOfSingle(rounded);
-}
-
-type SmallFloat = "f8e4m3fn" | "f8e5m2" | "f4e2m1fn";
-
-/** An FP8 code of a number beyond range saturated, NaN as the format's NaN. */
-export function encodeSmall(name: SmallFloat, value: number, relu: boolean): number {
-  const kept = relu && value <= 0 ? 0 : value;
-  if (kept !== kept) return name === "f8e4m3fn" ? 0x7f : name === "f8e5m2" ? 0x7f : 0x07;
-  return encodeFloat(name, kept);
-}
-
-export function decodeSmall(name: SmallFloat, code: number): number {
-  return decodeFloat(name, code);
 }
 
 /** A pair of f16 or bf16 codes with modifiers applied to each number. */

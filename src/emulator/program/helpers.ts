@@ -5,6 +5,7 @@ import * as convert from "../arithmetic/convert.ts";
 import * as exact from "../../formats/arithmetic/exact.ts";
 import * as floats from "../arithmetic/floats.ts";
 import * as nans from "../arithmetic/nans.ts";
+import * as narrow from "../arithmetic/narrow.ts";
 import * as video from "../arithmetic/video.ts";
 import * as wide from "../arithmetic/wide.ts";
 
@@ -14,6 +15,7 @@ export const helpers: { readonly [name: string]: unknown } = Object.freeze({
   ...exact,
   ...floats,
   ...nans,
+  ...narrow,
   ...video,
   ...wide,
   fusedMultiplyAdd,

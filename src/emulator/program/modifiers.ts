@@ -14,8 +14,8 @@ const compare = "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan a
 const blockScopes = "cta cluster gpu sys";
 const sharedWindows = "shared shared::cta shared::cluster";
 const eviction =
-  "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate L2::cache_hint";
-const accesses = `v2 v4 global ${sharedWindows} local param param::func param::entry weak volatile relaxed mmio ${blockScopes} ${eviction}`;
+  "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint";
+const accesses = `v2 v4 v8 global ${sharedWindows} local param param::func param::entry weak volatile relaxed mmio ${blockScopes} ${eviction}`;
 const atomics = `global ${sharedWindows} add inc dec min max and or xor noftz v2 v4 v8 relaxed ${blockScopes} L2::cache_hint`;
 const video = "add min max sat";
 const packedVideo = "add sat";
@@ -54,7 +54,7 @@ const known: { readonly [root: string]: string } = {
   cp: `async ca cg global ${sharedWindows} L2 L2::64B L2::128B L2::256B L2::cache_hint commit_group wait_group wait_all mbarrier arrive noinc bulk mbarrier::complete_tx::bytes multicast::cluster bulk_group reduce and or xor add inc dec min max noftz prefetch read tensor 1d 2d 3d 4d 5d tile im2col im2col_no_offs`,
   createpolicy:
     "fractional L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged range global cvt L2",
-  cvt: `sat rni rzi rmi rpi ftz ${rounding} rna satfinite relu pack u4 s4 u2 s2`,
+  cvt: `sat rni rzi rmi rpi ftz ${rounding} rna rs satfinite relu pack u4 s4 u2 s2`,
   cvta: `global ${sharedWindows} local const param param::entry to`,
   discard: "L2 global",
   div: `${rounding} ftz approx full`,
@@ -99,7 +99,7 @@ const known: { readonly [root: string]: string } = {
   prmt: "f4e b4e rc8 ecl ecr rc16",
   rcp: `${rounding} ftz approx`,
   red: `${atomics} release async mbarrier::complete_tx::bytes`,
-  redux: "sync add min max and or xor",
+  redux: "sync add min max and or xor abs NaN",
   rem: "",
   ret: "uni",
   rsqrt: "approx ftz",

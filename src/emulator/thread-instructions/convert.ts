@@ -2,6 +2,7 @@
 import type { Operand } from "../../ptx/module.ts";
 import { floatNumber } from "./compare.ts";
 import { takePair } from "./integer.ts";
+import { convertNarrow } from "./narrow-convert.ts";
 import { integerType, integerWord } from "./rule.ts";
 import type { IntegerType, LaneInstruction, LaneRule, LaneRules } from "./rule.ts";
 import { OperandError } from "./writer.ts";
@@ -217,38 +218,6 @@ function packHalves(
   writer.setWord(instruction.operand(0), `${low} | (${high} << 16)`);
 }
 
-const smallFormats: { readonly [type: string]: string } = {
-  e4m3x2: "f8e4m3fn",
-  e5m2x2: "f8e5m2",
-};
-
-function toSmall(instruction: LaneInstruction, writer: LaneWriter, format: string): void {
-  const relu = instruction.has("relu");
-  const encode = (number: string): string => `encodeSmall("${format}", ${number}, ${relu})`;
-  const target = instruction.operand(0);
-  if (instruction.type === "f32") {
-    const [high, low] = [1, 2].map((at) =>
-      writer.local(encode(writer.single(instruction.operand(at)))),
-    );
-    return writer.setWord(target, `${low} | (${high} << 8)`);
-  }
-  const table = instruction.type === "f16x2" ? "HN" : "BN";
-  const word = writer.word(instruction.operand(1));
-  const low = writer.local(encode(`${table}[${word} & 0xffff]`));
-  const high = writer.local(encode(`${table}[${word} >>> 16]`));
-  writer.setWord(target, `${low} | (${high} << 8)`);
-}
-
-function fromSmall(instruction: LaneInstruction, writer: LaneWriter, format: string): void {
-  const word = writer.word(instruction.operand(1));
-  const flags = `"f16", "rn", ${instruction.has("relu")}, false`;
-  const low = writer.local(`encodePart(decodeSmall("${format}", ${word} & 0xff), ${flags})`);
-  const high = writer.local(
-    `encodePart(decodeSmall("${format}", (${word} >>> 8) & 0xff), ${flags})`,
-  );
-  writer.setWord(instruction.operand(0), `${low} | (${high} << 16)`);
-}
-
 function toTf32(instruction: LaneInstruction, writer: LaneWriter): void {
   const mode = instruction.oneOf(["rna", "rz", "rn"]) ?? "rna";
   const number = writer.single(instruction.operand(1));
@@ -266,9 +235,6 @@ function convertFloats(
   if (to === "f16x2" && from === "f32") packHalves(instruction, writer, "f16");
   else if (to === "bf16x2" && from === "f32") packHalves(instruction, writer, "bf16");
   else if (to === "tf32") toTf32(instruction, writer);
-  else if (smallFormats[to] !== undefined) toSmall(instruction, writer, smallFormats[to]);
-  else if (smallFormats[from] !== undefined && to === "f16x2")
-    fromSmall(instruction, writer, smallFormats[from]);
   else return false;
   return true;
 }
@@ -276,6 +242,7 @@ function convertFloats(
 const convert: LaneRule = (instruction, writer) => {
   if (instruction.has("pack")) return packIntegers(instruction, writer);
   const [to = "", from = ""] = instruction.types;
+  if (convertNarrow(instruction, writer, to, from)) return;
   if (convertFloats(instruction, writer, to, from)) return;
   const toInteger = integerType(to);
   const fromInteger = integerType(from);

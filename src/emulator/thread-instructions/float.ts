@@ -121,10 +121,25 @@ function doubleResult(
   writer.setDouble(instruction.operand(0), expression, `chooseNaN(${nan})`);
 }
 
+/** Sums of f32 whose first operands, all but the last, are f16 or bf16. */
+function mixedSum(instruction: LaneInstruction, writer: LaneWriter, operation: Operation): void {
+  const narrow = floatForm(instruction);
+  if (narrow === undefined) throw new OperandError(`type .${instruction.type}`);
+  const form: FloatForm = { ...narrow, type: "f32", packed: false };
+  const last = instruction.operandCount - 1;
+  const numbers = Array.from({ length: last }, (_, at) => {
+    const operandForm = at + 1 === last ? form : narrow;
+    return readNumbers(writer, [instruction.operand(at + 1)], operandForm, 0);
+  }).flat();
+  const text = finished(roundedText(operation(numbers, form), form), instruction);
+  writer.setSingle(instruction.operand(0), text);
+}
+
 /** Makes a rule of an operation on numbers; the operands are those behind the result. */
 function floatRule(operation: Operation, count: number): LaneRule {
   return (instruction, writer) => {
     const form = floatForm(instruction);
+    if (instruction.types.length > 1) return mixedSum(instruction, writer, operation);
     if (form === undefined) throw new OperandError(`type .${instruction.type}`);
     const operands = Array.from({ length: count }, (_, at) => instruction.operand(at + 1));
     const target = instruction.operand(0);
@@ -221,7 +236,11 @@ function extreme(keeps: "minimum" | "maximum"): LaneRule {
         choose(`Math.abs(${a})`, `Math.abs(${b})`);
       return extremeWithSign(instruction, writer, form, magnitude);
     }
-    const operation: Operation = ([a = "", b = "", c = ""]) => {
+    const operation: Operation = (operands) => {
+      const isMagnitude = instruction.has("abs");
+      const [a = "", b = "", c = ""] = operands.map((operand) =>
+        isMagnitude ? `Math.abs(${operand})` : operand,
+      );
       const both = choose(a, b);
       return { expression: three ? choose(both, c) : both, rounded: true };
     };

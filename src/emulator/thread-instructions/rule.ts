@@ -8,7 +8,7 @@ export type LaneRule = (instruction: LaneInstruction, writer: LaneWriter) => voi
 export type LaneRules = { readonly [root: string]: LaneRule };
 
 const typePattern =
-  /^(?:[usb](?:8|16|32|64|128)|[us]16x2|b1|pred|f16|f16x2|bf16|bf16x2|f32|f32x2|f64|tf32|e4m3x2|e5m2x2|e4m3x4|e5m2x4|e2m1x2|e2m3x2|e3m2x2|ue8m0x2)$/;
+  /^(?:[usb](?:8|16|32|64|128)|[us]16x2|b1|pred|f16|f16x2|bf16|bf16x2|f32|f32x2|f64|tf32|e[2-5]m[1-3]x[24]|ue8m0x2)$/;
 
 export class LaneInstruction {
   readonly instruction: Instruction;

@@ -1,6 +1,7 @@
 /** Exchanges between the lanes of a warp: shuffles, votes, matches, reductions, elections. */
 import type { OperandView } from "../collective.ts";
 import { OperandError } from "../thread-instructions/writer.ts";
+import { bitsOfSingle, maximum, minimum, singleOfBits } from "../arithmetic/floats.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { eachLane, lowestLane } from "../program/lanes.ts";
 import type { WarpInstruction, WarpRule, WarpRules, WarpRun } from "./rule.ts";
@@ -190,12 +191,23 @@ const integerReductions: { readonly [name: string]: (a: number, b: number) => nu
   xor: (a, b) => a ^ b,
 };
 
+/** `.abs` takes magnitudes; NaNs lose, or win with `.NaN`. */
+function floatReduction(
+  instruction: WarpInstruction,
+  name: "min" | "max",
+): (a: number, b: number) => number {
+  const kept = { min: minimum, max: maximum }[name];
+  const choose = instruction.has("NaN") ? Math[name] : kept;
+  return (a, b) => bitsOfSingle(choose(singleOfBits(a), singleOfBits(b)));
+}
+
 function reduction(instruction: WarpInstruction): (a: number, b: number) => number {
   const name = instruction.lane.oneOf(["add", "and", "or", "xor", "min", "max"]);
+  const isExtreme = name === "min" || name === "max";
+  if (instruction.lane.type === "f32" && isExtreme) return floatReduction(instruction, name);
   const plain = integerReductions[name ?? ""];
-  if (plain !== undefined) return plain;
-  if (name === undefined || instruction.lane.type === "f32")
-    throw new OperandError(`reduction of .${instruction.lane.type}`);
+  if (plain !== undefined && instruction.lane.type !== "f32") return plain;
+  if (!isExtreme) throw new OperandError(`reduction of .${instruction.lane.type}`);
   const signed = instruction.lane.type === "s32";
   const isLess = (a: number, b: number): boolean =>
     signed ? (a | 0) < (b | 0) : a >>> 0 < b >>> 0;
@@ -204,12 +216,17 @@ function reduction(instruction: WarpInstruction): (a: number, b: number) => numb
 
 const redux: WarpRule = (instruction) => {
   const combine = reduction(instruction);
+  const isFloat = instruction.lane.type === "f32";
+  const magnitudes = instruction.has("abs") ? 0x7fffffff : -1;
+  // One NaN alone becomes the NaN of arithmetic as well.
+  const prepared = (word: number): number =>
+    isFloat ? bitsOfSingle(singleOfBits(word & magnitudes)) : word;
   const [target, source, members] = [0, 1, 2].map((at) => instruction.view(at));
   if (!target || !source || !members) throw new OperandError("operand missing");
   return together(members, (warp, lanes, named) => {
     let result: number | undefined;
     eachLane(named, (lane) => {
-      const value = source.word(warp, lane);
+      const value = prepared(source.word(warp, lane));
       result = result === undefined ? value : combine(result, value);
     });
     eachLane(lanes, (lane) => target.setWord(warp, lane, result ?? 0));
