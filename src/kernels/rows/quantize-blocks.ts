@@ -12,7 +12,6 @@ import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
-import { denseBits } from "../../formats/packed.ts";
 import { blockExtents, scaledFormats } from "../../formats/scaled/formats.ts";
 import type {
   ElementNameOf,
@@ -38,7 +37,8 @@ import {
 } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
 import { alignedDimension, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
-import { placedCodes, scaleTiles, timesReciprocal } from "./block-scale-tiles.ts";
+import type { Quotients } from "./block-scale-tiles.ts";
+import { boundedNumbers, globalQuotients, scaleTiles } from "./block-scale-tiles.ts";
 
 /** x and the further arrays, of a tile, in f32. */
 export type PrologueTiles<I> = { readonly x: Tile<"f32"> } & {
@@ -387,39 +387,45 @@ function blockKernel(
         if (ref === undefined) throw new Error(`the kernel has no ${name}`);
         return ref;
       };
-      const loaded = (name: string): Tile<"f32"> => {
+      const loaded = (name: string): Tile => {
         const isRow = inputs[name]?.shape.length === 1;
-        const tile = isRow
-          ? found(name)
+        return isRow
+          ? (found(name)
               .at(slice((column as Scalar<"i32">).mul(columns), columns))
               .load()
-              .reshape([1, columns])
-          : window(found(name), rows, columns).load();
-        return tile.cast(dtypes.f32);
+              .reshape([1, columns]) as Tile)
+          : (window(found(name), rows, columns).load() as Tile);
       };
-      const tiles = Object.fromEntries(
-        ["x", ...Object.keys(inputs)].map((name) => [name, loaded(name)]),
-      );
-      const values = (prologue === undefined ? loaded("x") : prologue(tiles)).cast(dtypes.f32);
-      const scaled = record.hasGlobalScale
-        ? values.div(found("globalScale").at(0).load() as never)
-        : values;
-      const blocks = scaled.reshape([rows / down, down, columns / across, across]) as Tile<"f32">;
-      const largest = blocks.abs().max({ axis: [1, 3], keepDims: true }) as Tile<"f32">;
-      const { codes, reciprocal } = scaleTiles(largest, record, rounding);
+      const isShort = x.dtype.bits === 16 && prologue === undefined;
+      const numbers = (): Tile => {
+        if (prologue === undefined) return loaded("x");
+        const tiles = Object.fromEntries(
+          ["x", ...Object.keys(inputs)].map((name) => [name, loaded(name).cast(dtypes.f32)]),
+        );
+        return prologue(tiles).cast(dtypes.f32);
+      };
+      const globalScale = record.hasGlobalScale
+        ? (found("globalScale") as Ref<"f32">).at(0).loadScalar()
+        : undefined;
+      const values = globalScale === undefined ? numbers() : boundedNumbers(numbers());
+      const blocks = values.reshape([rows / down, down, columns / across, across]) as Tile<"f32">;
+      // Of numbers of 16 bits two at a time.
+      const greatest = blocks.abs().max({ axis: [1, 3], keepDims: true }) as Tile<"f32">;
+      const unscaled: Quotients = {
+        largest: greatest.cast(dtypes.f32),
+        numbers: blocks.cast(dtypes.f32),
+      };
+      const scaled =
+        globalScale === undefined ? unscaled : globalQuotients(unscaled, globalScale, isShort);
+      const { codes, divided } = scaleTiles(scaled.largest, record, rounding, {
+        isShort,
+        isFinite: globalScale !== undefined,
+      });
       window(found("scale"), rows / down, columns / across).store(
         codes.reshape([rows / down, columns / across]),
       );
-      const { element } = record;
-      const isShort = x.dtype.bits === 16 && prologue === undefined && denseBits(element) < 8;
-      const stores =
-        reciprocal !== undefined && isShort
-          ? asStored(placedCodes(blocks, reciprocal, element), element, stored)
-          : asStored(
-              timesReciprocal(blocks, codes, reciprocal).cast(element as DType),
-              element,
-              stored,
-            );
+      const elements = divided(scaled.numbers).cast(record.element as DType);
+      const stores = asStored(elements, record.element, stored);
       window(found("out"), rows, columns).store(stores.reshape([rows, columns]));
     },
   ) as unknown as KernelDefinition;

@@ -22,6 +22,7 @@ import type { Operand, Register } from "../../module.ts";
 import { float32, integer } from "../../operands.ts";
 import { packHalves, packWord } from "../elements.ts";
 import type { Emission } from "./emission.ts";
+import { fourBitWord, sixBitWord } from "./small-floats.ts";
 import { convertsFp8 } from "./to-f32.ts";
 
 /* ---- instructions ---- */
@@ -248,6 +249,11 @@ export function wordFromF32(
   }
   if ((name === "f8e4m3fn" || name === "f8e5m2") && convertsFp8(emission))
     return fp8Word(emission, name, [first, ...others], choices.overflow);
+  if (convertsFp8(emission)) {
+    if (name === "f4e2m1fn") return fourBitWord(code, [first, ...others]);
+    if (name === "f6e2m3fn" || name === "f6e3m2fn")
+      return sixBitWord(code, name, [first, ...others]);
+  }
   const elements = values.map((value) => elementFromF32(emission, dtype, value, choices));
   return packWord(code, dtype, elements);
 }
