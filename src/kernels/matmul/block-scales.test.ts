@@ -38,6 +38,7 @@ const persistent: MatmulConfiguration = {
 };
 const swapped: MatmulConfiguration = { ...persistent, columns: 16, swapAB: true };
 const paired: MatmulConfiguration = { ...persistent, consumers: 2, columns: 128, cluster: 2 };
+const acrossBlocks: MatmulConfiguration = { ...persistent, columns: 192 };
 const parted: MatmulConfiguration = { ...persistent, schedule: "stream-k" };
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 64, depth: 64, splitK: 2 };
 
@@ -84,6 +85,7 @@ const products: readonly (readonly [string, Sizes, readonly [1, 1 | 128], Matmul
     ["1 × 128 of both", { m: 66, n: 80, k: 200 }, [1, 1], persistent],
     ["pairs of blocks", { m: 130, n: 136, k: 256 }, [1, 128], paired],
     ["tiles that are split", { m: 64, n: 64, k: 1024 }, [1, 128], parted],
+    ["columns of two blocks", { m: 40, n: 300, k: 256 }, [1, 128], acrossBlocks],
     ["the plain kernel", { m: 65, n: 100, k: 300 }, [1, 128], plain],
   ];
 const grouped: readonly (readonly [string, TiledConfiguration])[] = [
@@ -214,7 +216,7 @@ test("blocks that there are none of are refused", () => {
       matmul({ a: bf16, b: bf16, blockScales: { a: [1, 128], b: [128, 128] } } as never),
     ),
   ).toBe("TW9903");
-  const wide = { ...persistent, columns: 96 };
+  const wide = { ...persistent, columns: 96 + 64 };
   const operation = matmul({
     ...given,
     blockScales: { a: [1, 128], b: [128, 128] },

@@ -7,13 +7,13 @@
  *
  *   out[i, j] = Σ over blocks of k   aScale[i, block] · bScale[j / 128, block] · (Σ over the block  a[i, k] · b[k, j])
  *
- * A thread reads the scales of its rows and columns from memory before it waits for what they belong to. Those of columns are one number
- * where a block of them holds the whole tile, as it does up to 128 columns.
+ * A thread reads the scales of its rows and columns of the next block of k from memory while tensor cores multiply one. Those of columns are one number
+ * where a block of them holds the whole tile, as it does up to 128 columns, and otherwise a few: a tile of 192 columns begins with a block or in the middle of one.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { ceilDivSize } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { slice, tensor } from "../../lang/index.ts";
+import { concatenate, slice, tensor } from "../../lang/index.ts";
 import type { Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
@@ -116,42 +116,73 @@ export interface ScaledPart {
   readonly count: number;
 }
 
-/** The scales of a part in the block of k that a place lies in: one number for all, or one for each. */
+/** The scales of a tile's rows and columns in a block of k. */
+export type StepScales = {
+  readonly rows: readonly Tile<"f32">[];
+  readonly columns: readonly Tile<"f32">[];
+};
+
+/** The scales of a part in a block of k, by its number: one number for all, one for each, or one for each of some equal parts; none where blocks have none. */
 export function partScales(
   { blockScales, batched }: ScaledProblem,
   argument: object,
   { operand, batch, start, count }: ScaledPart,
-  along: Scalar<"i32">,
-): Tile<"f32"> | undefined {
-  if (blockScales === undefined) return undefined;
+  block: Scalar<"i32">,
+): readonly Tile<"f32">[] {
+  if (blockScales === undefined) return [];
   const named = argument as { readonly [name: string]: Ref<"f32"> | undefined };
   const all = named[blockScaleNames[operand]];
   if (all === undefined) throw new Error(`the kernel has no scales of ${operand}`);
   const own = batched[operand] ? all.at(batch) : all;
   const span = blockScales[operand];
-  const window = span === 1 ? slice(start, count) : slice(start.div(span), 1);
-  return own.at(window, along.div(scaledDepth)).load();
+  if (span === 1) return [own.at(slice(start, count), block).load()];
+  const shared = sharedColumns(span, count);
+  return Array.from({ length: count / shared }, (_, part) =>
+    own.at(slice(start.add(part * shared).div(span), 1), block).load(),
+  );
 }
 
 /** A product of a block of k, times scales along its rows and its columns, added to sums. */
 export function addScaled(
   sums: Tile<"f32">,
   product: Tile<"f32">,
-  rows: Tile<"f32"> | undefined,
-  columns: Tile<"f32"> | undefined,
+  { rows, columns }: StepScales,
 ): Tile<"f32"> {
-  if (rows === undefined || columns === undefined) return sums.add(product);
-  const down = rows.reshape([rows.shape[0] ?? 1, 1]);
-  const across = columns.reshape([1, columns.shape[0] ?? 1]);
-  return product.fma(down.mul(across), sums);
+  const [height = 1, width = 1] = product.shape;
+  const [down, across] = [spread(rows, height), spread(columns, width)];
+  if (down === undefined || across === undefined) return sums.add(product);
+  const scales = down
+    .reshape([down.shape[0] ?? 1, 1])
+    .mul(across.reshape([1, across.shape[0] ?? 1]));
+  return product.fma(scales, sums);
 }
 
-/** Whether no tile of so many columns lies in two blocks. */
+/** The scales of so many rows or columns, as one tile. */
+function spread(parts: readonly Tile<"f32">[], count: number): Tile<"f32"> | undefined {
+  if (parts.length < 2) return parts[0];
+  const each = count / parts.length;
+  return concatenate(
+    parts.map((part) => part.broadcastTo([each])),
+    { axis: 0 },
+  );
+}
+
+/** Columns of tiles of so many that lie in one block, wherever it begins. */
+function sharedColumns(span: number, columns: number): number {
+  let [shared, rest] = [span, columns];
+  while (rest > 0) [shared, rest] = [rest, shared % rest];
+  return shared;
+}
+
+/** Parts of a tile with a scale each that registers suffice for. */
+const mostParts = 3;
+
+/** Whether tiles of so many columns lie in one block, or in parts of a few. */
 export function suitsBlocks(
   { blockScales }: Pick<ScaledProblem, "blockScales">,
   columns: number,
   operand: "a" | "b",
 ): boolean {
   const span = blockScales?.[operand] ?? 1;
-  return span === 1 || span % columns === 0;
+  return span === 1 || columns / sharedColumns(span, columns) <= mostParts;
 }

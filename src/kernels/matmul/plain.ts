@@ -8,7 +8,8 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
-import { addScaled, blockScaleInputs, partScales } from "./block-scales.ts";
+import { addScaled, blockScaleInputs, partScales, scaledDepth } from "./block-scales.ts";
+import type { StepScales } from "./block-scales.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName } from "./user-array-names.ts";
@@ -111,11 +112,16 @@ export function plainKernel(
         const left_ = multipliedPart(ofRows, storedA, { ...at, start: top, count: rows });
         const right = multipliedPart(ofColumns, storedB, { ...at, start: left, count: columns });
         const scales = (operand: "a" | "b", start: Scalar<"i32">, count: number) =>
-          partScales(problem, argument, { operand, batch: inBatch, start, count }, at.along);
-        return addStep(problem, accumulator, left_, right, [
-          scales("a", top, rows),
-          scales("b", left, columns),
-        ]);
+          partScales(
+            problem,
+            argument,
+            { operand, batch: inBatch, start, count },
+            at.along.div(scaledDepth),
+          );
+        return addStep(problem, accumulator, left_, right, {
+          rows: scales("a", top, rows),
+          columns: scales("b", left, columns),
+        });
       });
       const piece = { batch: inBatch, top, left, rows, columns };
       const done =
@@ -129,9 +135,6 @@ export function plainKernel(
   ) as unknown as KernelDefinition;
 }
 
-/** Of the rows and of the columns of a step, where blocks have scales. */
-export type StepScales = readonly [rows: Tile<"f32"> | undefined, columns: Tile<"f32"> | undefined];
-
 /** Sums with the product of a step: those that are promoted are added in f32, step by step. */
 export function addStep(
   { accumulator: dtype, precision, accumulation }: MatmulProblem,
@@ -144,7 +147,7 @@ export function addStep(
   if (accumulation !== "promoted")
     return dot(left, right, { accumulator: sums, dtype, accumulation: "fast", ...said });
   const product = dot(left, right, { dtype: dtypes.f32, accumulation: "fast" });
-  return addScaled(sums as Tile<"f32">, product, ...scales) as Tile;
+  return addScaled(sums as Tile<"f32">, product, scales) as Tile;
 }
 
 /** Where a part of an operand lies, and where its prologue finds the further inputs. */

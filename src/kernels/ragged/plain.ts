@@ -18,8 +18,8 @@ import type { PlainConfiguration, ProductSizes } from "../matmul/configuration.t
 import { alignedDimensions } from "../matmul/dimensions.ts";
 import { finished, inputSpecs } from "../matmul/epilogue/epilogue.ts";
 import { addStep, multipliedPart } from "../matmul/plain.ts";
-import type { StepScales } from "../matmul/plain.ts";
-import { blockScaleInputs, partScales } from "../matmul/block-scales.ts";
+import { blockScaleInputs, partScales, scaledDepth } from "../matmul/block-scales.ts";
+import type { StepScales } from "../matmul/block-scales.ts";
 import type { MatmulProblem } from "../matmul/problem.ts";
 import { prologueSpecs, storedDepth } from "../matmul/prologue/prologue.ts";
 import { tableSpecs, tileRows } from "./tile-scheduler.ts";
@@ -63,7 +63,12 @@ export function plainDotKernel(
         const [down, across] = [slice(top, rows), slice(left, columns)];
         const ofGroup = b.at(group);
         const scales = (operand: "a" | "b", start: Integer, count: number, along: Integer) =>
-          partScales(problem, argument, { operand, batch: group, start, count }, along);
+          partScales(
+            problem,
+            argument,
+            { operand, batch: group, start, count },
+            along.div(scaledDepth),
+          );
         const sums = summed(problem, cdiv(k, depth), [rows, columns], (step) => {
           const start = step.mul(depth);
           const along = slice(start, depth);
@@ -78,7 +83,10 @@ export function plainDotKernel(
           return [
             major.a === "k" ? a.at(down, along).load() : a.at(along, down).transpose().load(),
             multipliedPart(prologues.b, stored, place),
-            [scales("a", top, rows, start), scales("b", left, columns, start)],
+            {
+              rows: scales("a", top, rows, start),
+              columns: scales("b", left, columns, start),
+            },
           ];
         });
         const piece = { batch: undefined, top, left, rows, columns };
@@ -133,7 +141,7 @@ export function outerKernel(
   ) as unknown as KernelDefinition;
 }
 
-const noScales: StepScales = [undefined, undefined];
+const noScales: StepScales = { rows: [], columns: [] };
 
 function summed(
   problem: MatmulProblem,

@@ -81,21 +81,31 @@ export type Quotients = {
   readonly numbers: Tile<"f32">;
 };
 
-/** Such numbers divided by a global scale, and within bounds again. The largest quotient is that of the largest number. */
+/** The largest magnitudes of blocks, [blocks, down, blocks, across], in their format. */
+export function largestOf(blocks: Tile): Tile<"f32"> {
+  return (blocks as Tile<"f32">).abs().max({ axis: [1, 3], keepDims: true }) as Tile<"f32">;
+}
+
+/**
+ * Such numbers divided by a global scale, and within bounds again. The largest quotient is that of the largest number, but beside a scale that makes zeros or infinities
+ * no numbers.
+ */
 export function globalQuotients(
   { largest, numbers }: Quotients,
   scale: Scalar<"f32">,
   isShort: boolean,
 ): Quotients {
   const size = scale.abs();
-  const by = (divide: (given: Tile<"f32">) => Tile<"f32">): Quotients => ({
-    largest: divide(largest).abs(),
-    numbers: divide(numbers),
-  });
   return when(
     size.ge(usualScales.least).and(size.le(usualScales.most)),
-    () => by(exactQuotient(scale, scale.reciprocal(), isShort ? "once" : "twice")),
-    () => by((given) => boundedNumbers(given.div(scale)) as Tile<"f32">),
+    (): Quotients => {
+      const quotient = exactQuotient(scale, scale.reciprocal(), isShort ? "once" : "twice");
+      return { largest: quotient(largest).abs(), numbers: quotient(numbers) };
+    },
+    (): Quotients => {
+      const quotients = boundedNumbers(numbers.div(scale)) as Tile<"f32">;
+      return { largest: largestOf(quotients), numbers: quotients };
+    },
   );
 }
 

@@ -8,9 +8,10 @@ import { fromNumbers, toElements, toNumbers } from "../../formats/hostarray.ts";
 import { scaledFormats } from "../../formats/scaled/formats.ts";
 import type { ScaledFormat, ScaledFormatName } from "../../formats/scaled/formats.ts";
 import type { ScaleRounding } from "../../formats/scaled/scale-rounding.ts";
-import { tensor } from "../../lang/index.ts";
+import { kernel, tensor } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
+import { exactQuotient } from "./block-scale-tiles.ts";
 import { quantizeBlocks } from "./quantize-blocks.ts";
 
 const names = Object.keys(scaledFormats) as ScaledFormatName[];
@@ -120,4 +121,64 @@ test("what is no such operation is refused", () => {
   expect(() => quantizeBlocks({ x, format, inputs: { y: tensor(f32, [4]) } })).toThrow("TW9902");
   const strided = tensor(bf16, [4, 64], { strides: [1, 4] });
   expect(() => quantizeBlocks({ x: strided, format })).toThrow("TW9902");
+});
+
+test("quotients of a reciprocal are those of division", async () => {
+  const seed = 7;
+  const random = new Random(seed);
+  const count = 2048;
+  const drawn = (bits: number) =>
+    fromNumbers(
+      f32,
+      [count],
+      Array.from(
+        { length: count },
+        () => (1 + random.below(2 ** (bits - 1)) / 2 ** (bits - 1)) * (random.below(2) * 2 - 1),
+      ),
+    );
+  const device = await open("simulator");
+  for (const [dividend, divisor, corrected] of [
+    [11, 24, "once"],
+    [24, 4, "once"],
+    [24, 24, "twice"],
+  ] as const) {
+    const quotients = kernel(
+      {
+        name: "quotients",
+        inputs: { x: tensor(f32, [count]), by: tensor(f32, [count]) },
+        outputs: { found: tensor(f32, [count]), wanted: tensor(f32, [count]) },
+      },
+      ({ x, by, found, wanted }) => {
+        const divisors = by.load();
+        found.store(exactQuotient(divisors, divisors.reciprocal(), corrected)(x.load()));
+        wanted.store(x.load().div(divisors));
+      },
+    );
+    const { found, wanted } = await device.run(quotients, {
+      x: drawn(dividend),
+      by: drawn(divisor),
+    });
+    expect(toNumbers(found), `${dividend} by ${divisor} bits, seed ${seed}`).toEqual(
+      toNumbers(wanted),
+    );
+  }
+  device.dispose();
+});
+
+test("numbers beside global scales of every size", async () => {
+  const format = scaledFormats.nvfp4;
+  const x = numbersOf(bf16, [8, 64], 9);
+  const made = quantizeBlocks({ x: tensor(bf16, [8, 64]), format });
+  const device = await open("simulator");
+  for (const globalScale of [2 ** -60, -0.3, 1, 2 ** 41, 0, Infinity]) {
+    const found = await device.run(made, {
+      x: x as never,
+      globalScale: fromNumbers(f32, [1], [globalScale]),
+    });
+    const wanted = nn.quantizeBlocks(array(x), "nvfp4", { globalScale });
+    const label = `beside ${globalScale}`;
+    expect(toElements(found.scale), label).toEqual(toElements(await wanted.scales.read()));
+    expect(toElements(found.out), label).toEqual(toElements(await wanted.elements.read()));
+  }
+  device.dispose();
 });

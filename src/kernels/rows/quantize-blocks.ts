@@ -24,6 +24,7 @@ import type { ScaleRounding } from "../../formats/scaled/scale-rounding.ts";
 import { ceilDivSize, shapeText } from "../../ir/size.ts";
 import { cdiv, dim, kernel, slice, tensor } from "../../lang/index.ts";
 import type { Empty, KernelDefinition, Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
+import { lanesPerWarp } from "../../targets/target.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
@@ -38,7 +39,7 @@ import {
 import type { GivenArray } from "../support/arguments.ts";
 import { alignedDimension, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
 import type { Quotients } from "./block-scale-tiles.ts";
-import { boundedNumbers, globalQuotients, scaleTiles } from "./block-scale-tiles.ts";
+import { boundedNumbers, globalQuotients, largestOf, scaleTiles } from "./block-scale-tiles.ts";
 
 /** x and the further arrays, of a tile, in f32. */
 export type PrologueTiles<I> = { readonly x: Tile<"f32"> } & {
@@ -283,6 +284,16 @@ export function isFoldable(
   return across === 1 || axis >= rank - 2;
 }
 
+/**
+ * Blocks that a processor is to hold at once, so that while some wait for memory others compute: those that have registers for the numbers of their lanes, and for what is computed of
+ * eight at a time.
+ */
+function residentBlocks({ bits }: DType, elements: number, warps: number): number {
+  const lanes = warps * lanesPerWarp;
+  const registers = (elements * bits) / 32 / lanes + 48;
+  return Math.max(1, Math.floor(2 ** 16 / (registers * lanes)));
+}
+
 /** Elements of a tile, for as many loads in flight as memory needs. */
 const tileElements = 4096;
 
@@ -366,6 +377,9 @@ function blockKernel(
       name: `quantize_${record.name}`,
       grid: { column: cdiv(wide, columns), row: cdiv(high, rows), batch: sizes[0] },
       warps,
+      ...(prologue === undefined && {
+        minBlocksPerMultiprocessor: residentBlocks(x.dtype, rows * columns, warps),
+      }),
       inputs: {
         x: tensor(x.dtype, sizes),
         ...Object.fromEntries(own),
@@ -410,9 +424,8 @@ function blockKernel(
       const values = globalScale === undefined ? numbers() : boundedNumbers(numbers());
       const blocks = values.reshape([rows / down, down, columns / across, across]) as Tile<"f32">;
       // Of numbers of 16 bits two at a time.
-      const greatest = blocks.abs().max({ axis: [1, 3], keepDims: true }) as Tile<"f32">;
       const unscaled: Quotients = {
-        largest: greatest.cast(dtypes.f32),
+        largest: largestOf(blocks).cast(dtypes.f32),
         numbers: blocks.cast(dtypes.f32),
       };
       const scaled =

@@ -126,7 +126,7 @@ function tilingsOfRows(
 ): readonly Tiling[] {
   const widest = Math.min(widestTile(problem), widestOf[consumers]);
   const fitting = tileFormsOf(problem, recipe).filter(
-    ({ columns, swapAB }) => columns <= widest && suitsBlocks(problem, columns, swapAB ? "a" : "b"),
+    (form) => form.columns <= widest && suitsScales(problem, form),
   );
   return (["tiles", "stream-k", "split-k"] as const).flatMap((schedule) =>
     fitting
@@ -142,6 +142,20 @@ function tilingsOfRows(
       }),
   );
 }
+
+/**
+ * Whether scales of blocks suit a form: a lane reads the scales of the columns of its tile for every step, two of each eight where columns have their own, and those of rows are
+ * two. So rows of a lie along columns of narrow tiles alone.
+ */
+function suitsScales(problem: MatmulProblem, { columns, swapAB }: TileForm): boolean {
+  const { blockScales } = problem;
+  const isByRow = blockScales?.a === 1 && blockScales.b > 1;
+  const isNarrow = !swapAB || columns <= mostOwnScales;
+  return suitsBlocks(problem, columns, swapAB ? "a" : "b") && (!isByRow || isNarrow);
+}
+
+/** Columns with scales of their own that are read in less time than they are multiplied in. */
+const mostOwnScales = 32;
 
 /** Whether tiles of a form may be scheduled so. */
 function mayHave(

@@ -25,7 +25,7 @@ import type { Segment } from "../../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import { addScaled, partScales } from "../block-scales.ts";
-import type { ScaledPart } from "../block-scales.ts";
+import type { StepScales } from "../block-scales.ts";
 import { threadRows } from "../configuration.ts";
 import { computedRows, quickRows } from "./prologue-operand.ts";
 import { following } from "./producer.ts";
@@ -383,14 +383,14 @@ function promotedSums(
   const start = { product: none, slot: first, scales: ofStep(constant(dtypes.i32, 0)) };
   const { product, slot } = loop({ to: steps, carry: start }, (step, carried) => {
     const turn = { index, step: from.add(step), place: () => place };
-    // Asked for a step before they are used: memory takes longer than a step.
-    const scales = ofStep(step.add(1).minimum(steps.sub(1)));
     waitFull(work, carried.slot);
-    const product = multiplySlot(work, emptySums(work), carried.slot, turn).wait();
+    const begun = multiplySlot(work, emptySums(work), carried.slot, turn);
+    // Asked for a step before they are used, since memory takes longer than a step, and where tensor cores need not wait for their addresses.
+    const scales = ofStep(step.add(1).minimum(steps.sub(1)));
+    const product = begun.wait();
     release(work, carried.slot);
-    const [rows, columns] = carried.scales;
     return {
-      product: addScaled(carried.product, product, rows, columns),
+      product: addScaled(carried.product, product, carried.scales),
       slot: following(carried.slot, stages),
       scales,
     };
@@ -404,17 +404,14 @@ function scalesOfStep(
   { batch, top, left }: TilePlace,
   index: Scalar<"i32">,
   step: Scalar<"i32">,
-): readonly Tile<"f32">[] {
-  if (problem.blockScales === undefined) return [];
-  const parts: readonly ScaledPart[] = [
-    {
-      ...{ operand: sides.rows.name, batch, count: threadRows },
-      start: notBefore(top).add(index.mul(threadRows)),
-    },
-    { operand: sides.columns.name, batch, start: notBefore(left), count: shapes.columns },
-  ];
-  const along = step.mul(shapes.depth);
-  return parts.flatMap((part) => partScales(problem, named, part, along) ?? []);
+): StepScales {
+  const first = notBefore(top).add(index.mul(threadRows));
+  const ofPart = (operand: "a" | "b", start: Scalar<"i32">, count: number) =>
+    partScales(problem, named, { operand, batch, start, count }, step);
+  return {
+    rows: ofPart(sides.rows.name, first, threadRows),
+    columns: ofPart(sides.columns.name, notBefore(left), shapes.columns),
+  };
 }
 
 /** Steps of which tensor cores add up the corrections. Of numbers whose corrections all have one sign, 4096 of k cut off 2⁻²² of the sum, and no longer sum more. */
