@@ -33,7 +33,7 @@ export function kernelText(launch: BlockLaunch): string {
   return `.version ${version}\n.target ${target}\n.address_size 64\n${module}
 .visible .entry kernel(${parameters}) ${directives}
 {
-.reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>; .reg .b8 %b<8>; .reg .b128 %q<4>;
+.reg .pred %p<16>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>;
 ${arrays.map((_, at) => `ld.param.u64 %d${at}, [p${at}];`).join("\n")}
 ${body}
 }`;
