@@ -167,7 +167,7 @@ export function deallocation(instruction: CollectiveInstruction): Collective | u
   const isPair = instruction.modifiers.includes("cta_group::2");
   const free = ({ machine, warp, mask }: CollectiveCall): "done" | "retry" => {
     const held = leaving.get(warp.block);
-    if (held !== undefined && isPair) return waitForPeer(machine, instruction, warp);
+    if (held !== undefined && isPair) return waitForPeer(warp);
     const lane = 31 - Math.clz32(mask & -mask);
     const { lane: row, column } = splitAddress(address.word(warp, lane));
     const wanted = size.word(warp, lane);
@@ -195,22 +195,22 @@ export function deallocation(instruction: CollectiveInstruction): Collective | u
     // Whether the first of a pair waits for the second is open.
     if (!isPair || machine.random.below(2) === 0) return "done";
     leaving.set(warp.block, owner);
-    return waitForPeer(machine, instruction, warp);
+    return waitForPeer(warp);
   };
   return { aligned: true, run: free };
 }
 
 /** Goes on once the pair's other block has given back as much, or has ended. */
-function waitForPeer(
-  machine: MachineView,
-  instruction: CollectiveInstruction,
-  warp: WarpView,
-): "done" | "retry" {
-  const { peer } = pairOf(machine, instruction, warp);
-  const owner = leaving.get(warp.block);
-  const theirs = owner === undefined ? undefined : tensorMemoryOf(peer).ownerOf(owner.first);
-  if (theirs !== undefined && theirs.columns === owner?.columns && !hasEnded(peer)) return "retry";
-  leaving.delete(warp.block);
+function waitForPeer({ block }: WarpView): "done" | "retry" {
+  const peer = block.cluster[block.rank ^ 1];
+  const owner = leaving.get(block);
+  const theirs =
+    owner === undefined || peer === undefined
+      ? undefined
+      : tensorMemoryOf(peer).ownerOf(owner.first);
+  const isHeld = theirs !== undefined && theirs.columns === owner?.columns;
+  if (isHeld && peer !== undefined && !hasEnded(peer)) return "retry";
+  leaving.delete(block);
   return "done";
 }
 

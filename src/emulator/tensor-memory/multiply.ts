@@ -174,8 +174,12 @@ function multiplyInBlock(
     if (zero !== undefined)
       for (const [column, isZero] of zero.entries())
         if (isZero === 1) ownB.fill(0, column * depth, (column + 1) * depth);
+    const ownScales = scalesB && {
+      ...scalesB,
+      codes: scalesB.codes.subarray(bank * perBank * scales, (bank + 1) * perBank * scales),
+    };
     const sums = readSums(product, block, bank, missing);
-    multiply(product, codesA, ownB, scalesA, scalesB, sums, indices);
+    multiply(product, codesA, ownB, scalesA, ownScales, sums, indices);
     writeSums(product, block, rank, bank, sums);
   }
   if (metadata !== undefined && indices === undefined)

@@ -24,7 +24,7 @@ import { Clock } from "../../happens-before/clock.ts";
 import { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Epoch } from "../../happens-before/knowledge.ts";
 import type { TrackedAccess } from "../../happens-before/shadow.ts";
-import { clusterAgent } from "../asynchronous.ts";
+import { clusterAgent, finishedOperations } from "../asynchronous.ts";
 import type { BlockView, CollectiveInstruction, MachineView, WarpView } from "../collective.ts";
 import { noteOnce, reportOnce } from "../reports.ts";
 import { allocationOf, columns, laneGroup, lanes } from "./state.ts";
@@ -128,7 +128,10 @@ export class TensorOrder {
 
   /** `tcgen05.fence::after_thread_sync`. */
   fenceAfter(): void {
-    this.#found = this.#found.join(this.#warp.found.generic);
+    const { found, timeline } = this.#warp;
+    this.#found = this.#found.join(found.generic);
+    // That what a commit told of is over holds for shared memory as well.
+    timeline?.acquire(finishedOperations(this.#warp, found));
     const { plain } = this;
     for (const [agent, clocks] of fencesOf(this.#warp.block)) {
       const clock = clocks[plain.get(agent)];

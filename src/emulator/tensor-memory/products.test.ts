@@ -1,0 +1,278 @@
+/**
+ * Products in tensor memory: every kind, shape and placement, on whole numbers whose products are exact. One case in three, or all with
+ * `TILEWRIGHT_CASES=all`.
+ */
+import { describe, expect, test } from "vitest";
+import {
+  descriptorBits,
+  moveDescriptor,
+  placeMatrix,
+  tensorKernel,
+} from "../../../test/support/tensor-memory-kernel.ts";
+import type { PlacedMatrix, Swizzle } from "../../../test/support/tensor-memory-kernel.ts";
+import { isTaken } from "../../../test/support/sample.ts";
+import { encodeFloat, decodeFloat } from "../../formats/floats.ts";
+import type { CodedFloatName } from "../../formats/floats.ts";
+import { Random } from "../../support/random.ts";
+
+type Kind = "f16" | "tf32" | "f8f6f4" | "i8";
+
+interface Format {
+  readonly kind: Kind;
+  readonly code: number;
+  readonly bytes: number;
+  readonly encode: (value: number) => number;
+  /** Whole numbers up to this are there. */
+  readonly most: number;
+}
+
+const float = (name: CodedFloatName) => (value: number) => encodeFloat(name, value);
+const formats = {
+  f16: { kind: "f16", code: 0, bytes: 2, encode: float("f16"), most: 4 },
+  bf16: { kind: "f16", code: 1, bytes: 2, encode: float("bf16"), most: 4 },
+  tf32: { kind: "tf32", code: 2, bytes: 4, encode: float("f32"), most: 4 },
+  e4m3: { kind: "f8f6f4", code: 0, bytes: 1, encode: float("f8e4m3fn"), most: 4 },
+  e5m2: { kind: "f8f6f4", code: 1, bytes: 1, encode: float("f8e5m2"), most: 4 },
+  u8: { kind: "i8", code: 0, bytes: 1, encode: (value: number) => Math.abs(value), most: 100 },
+  s8: { kind: "i8", code: 1, bytes: 1, encode: (value: number) => value & 255, most: 100 },
+} as const satisfies { readonly [name: string]: Format };
+type FormatName = keyof typeof formats;
+
+const isUnsigned = (name: FormatName): boolean => name === "u8";
+
+interface Product {
+  readonly a: FormatName;
+  readonly b?: FormatName;
+  readonly m: number;
+  readonly n: number;
+  readonly d?: "f16" | "f32";
+  readonly majorA?: "k" | "mn";
+  readonly majorB?: "k" | "mn";
+  readonly swizzleA?: Swizzle;
+  readonly swizzleB?: Swizzle;
+  readonly pair?: boolean;
+  readonly ws?: boolean;
+  /** Lane offset of D. */
+  readonly lane?: number;
+  readonly aInTensorMemory?: boolean;
+  /** Steps of k. */
+  readonly steps?: number;
+  readonly seed?: number;
+}
+
+const lineOf = { none: 16, "32": 32, "64": 64, "128": 128, "128 by 32": 128 } as const;
+
+/** A matrix of `rows`, of steps of 32 bytes of k, with descriptors of each step. */
+function laidOut(
+  bytes: Uint8Array,
+  rows: number,
+  elementBytes: number,
+  major: "k" | "mn",
+  swizzle: Swizzle,
+  start: number,
+): PlacedMatrix & { readonly size: number; readonly offset: (step: number) => number } {
+  const depth = bytes.length / rows;
+  const width = lineOf[swizzle];
+  const lines = swizzle === "128 by 32" ? 4 : 8;
+  const tile = lines * width;
+  const common = { bytes, rows, elementBytes, major, swizzle, start };
+  if (major === "k") {
+    // Tiles of 8 rows follow each other; further parts of k lie behind all rows.
+    const all = (rows / 8) * tile;
+    return {
+      ...common,
+      stride: tile,
+      leading: all,
+      size: (depth / width) * all,
+      offset: (step) => Math.floor((32 * step) / width) * all + ((32 * step) % width),
+    };
+  }
+  // Parts of the rows follow each other; further k lies behind all rows.
+  const parts = Math.ceil((rows * elementBytes) / width);
+  const deep = depth / elementBytes / lines;
+  const [beside, behind] = [tile, parts * tile];
+  const offset = (step: number): number => (32 / elementBytes / lines) * step * behind;
+  return swizzle === "none"
+    ? { ...common, stride: beside, leading: behind, size: deep * behind, offset }
+    : { ...common, stride: behind, leading: beside, size: deep * behind, offset };
+}
+
+function run(product: Product) {
+  const { a, b = a, m, n, d = "f32", majorA = "k", majorB = "k", swizzleA = "128" } = product;
+  const { swizzleB = swizzleA, pair = false, ws = false, lane = 0 } = product;
+  const { aInTensorMemory = false } = product;
+  const [left, right] = [formats[a], formats[b]];
+  const { kind, bytes: width } = left;
+  const blocks = pair ? 2 : 1;
+  const longest = Math.max(lineOf[swizzleA], lineOf[swizzleB], 32);
+  const steps = product.steps ?? (majorA === "k" || majorB === "k" ? longest / 32 : 1);
+  const depth = (steps * 32) / width;
+  const random = new Random(product.seed ?? 7);
+  const number = (format: Format, unsigned: boolean): number => {
+    const value = random.below(2 * format.most + 1) - format.most;
+    return unsigned ? Math.abs(value) : value;
+  };
+  const valuesA = Array.from({ length: m * depth }, () => number(left, isUnsigned(a)));
+  const valuesB = Array.from({ length: n * depth }, () => number(right, isUnsigned(b)));
+  const bytesOf = (values: readonly number[], format: Format): Uint8Array => {
+    const codes = values.map((value) => format.encode(value));
+    if (format.bytes === 1) return Uint8Array.from(codes);
+    const words = format.bytes === 2 ? Uint16Array.from(codes) : Uint32Array.from(codes);
+    return new Uint8Array(words.buffer);
+  };
+  const [rowsA, rowsB] = [m / blocks, n / blocks];
+  const halvesA = (block: number): Uint8Array =>
+    bytesOf(valuesA.slice(block * rowsA * depth, (block + 1) * rowsA * depth), left);
+  const halvesB = (block: number): Uint8Array =>
+    bytesOf(valuesB.slice(block * rowsB * depth, (block + 1) * rowsB * depth), right);
+  const placedA = laidOut(halvesA(0), rowsA, width, majorA, swizzleA, 0);
+  const startB = 1024 * Math.ceil(placedA.size / 1024);
+  const placedB = laidOut(halvesB(0), rowsB, width, majorB, swizzleB, startB);
+  const images = Array.from({ length: blocks }, (_, block) => {
+    const image = new Uint8Array(startB + 1024 * Math.ceil(placedB.size / 1024));
+    placeMatrix(image, { ...placedA, bytes: halvesA(block) });
+    placeMatrix(image, { ...placedB, bytes: halvesB(block) });
+    return image;
+  });
+  const accumulator = kind === "i8" ? 2 : d === "f32" ? 1 : 0;
+  const descriptor =
+    (accumulator << 4) |
+    (left.code << 7) |
+    (right.code << 10) |
+    (majorA === "mn" ? 1 << 15 : 0) |
+    (majorB === "mn" ? 1 << 16 : 0) |
+    ((n >> 3) << 17) |
+    ((m >> 4) << 24);
+  const columnsOfA = aInTensorMemory ? 8 * steps : 0;
+  const columns = Math.max(32, 2 ** Math.ceil(Math.log2(n + columnsOfA)));
+  const rowsOfA = (row: number): readonly number[] => lanesOf(product, row).map(([each]) => each);
+  const fills = Array.from({ length: blocks }, (_, block) => {
+    const words = new Uint32Array(128 * columns).fill(0x7fc0_0bad);
+    if (!aInTensorMemory) return words;
+    const own = new Uint32Array(halvesA(block).slice().buffer);
+    for (let row = 0; row < rowsA; row++)
+      for (const at of rowsOfA(row))
+        words.set(
+          own.subarray(row * columnsOfA, (row + 1) * columnsOfA),
+          (at + lane) * columns + n,
+        );
+    return words;
+  });
+  const mma = `tcgen05.mma${ws ? ".ws" : ""}.cta_group::${blocks}.kind::${kind}`;
+  const issue = Array.from({ length: steps }, (_, step) => {
+    const bitsA = descriptorBits({ ...placedA, start: placedA.start + placedA.offset(step) });
+    const bitsB = descriptorBits({ ...placedB, start: placedB.start + placedB.offset(step) });
+    const operandA = aInTensorMemory ? `[%r11+${n + 8 * step}]` : "%d10";
+    return `${moveDescriptor(10, bitsA)} ${moveDescriptor(11, bitsB)} add.s32 %r11, %r2, ${lane << 16};
+      mov.b32 %r10, ${descriptor}; ${mma} [%r11], ${operandA}, %d11, %r10, ${step === 0 ? 0 : 1};`;
+  });
+  const { cells, result } = tensorKernel({
+    ...{ columns, issue: issue.join("\n"), images, fills, pair, seed: product.seed ?? 0 },
+    packed: kind !== "i8" && d === "f16",
+  });
+  expect(result.findings.map(({ message }) => message)).toEqual([]);
+  const wrong: string[] = [];
+  for (let row = 0; row < m; row++)
+    for (let column = 0; column < n; column++) {
+      let sum = 0;
+      for (let k = 0; k < depth; k++)
+        sum += (valuesA[row * depth + k] ?? 0) * (valuesB[column * depth + k] ?? 0);
+      const block = Math.floor(row / rowsA);
+      const places = lanesOf(product, row % rowsA);
+      const [at = 0, first = 0] =
+        places.find(([, from, to]) => column >= from && column < to) ?? places[0] ?? [];
+      const word = cells[block]?.[(at + lane) * columns + column - first] ?? 0;
+      const found = kind === "i8" ? word | 0 : decodeFloat(d, word);
+      if (found !== sum) wrong.push(`${row}, ${column}: ${found} for ${sum}`);
+    }
+  expect(wrong.slice(0, 4)).toEqual([]);
+}
+
+/** For a row of a block: its lanes, and which columns each of them holds. */
+function lanesOf(
+  { m, n, pair = false, ws = false }: Product,
+  row: number,
+): readonly (readonly [lane: number, from: number, to: number])[] {
+  if (m === 64 && !ws) return [[32 * Math.floor(row / 16) + (row % 16), 0, n]];
+  if (m === 128 && pair)
+    return [
+      [row, 0, n / 2],
+      [row + 64, n / 2, n],
+    ];
+  if (m === 64)
+    return [0, 1].map((bank) => [row + 64 * bank, (bank * n) / 2, ((bank + 1) * n) / 2]);
+  if (m === 32)
+    return [0, 1, 2, 3].map((bank) => [row + 32 * bank, (bank * n) / 4, ((bank + 1) * n) / 4]);
+  return [[row, 0, n]];
+}
+
+const titled = (products: readonly Product[]) =>
+  products
+    .filter((_, place) => isTaken(place, 3))
+    .map((product) => [JSON.stringify(product), product] as const);
+
+describe("products of one block", () => {
+  const cases: readonly Product[] = [
+    // 1 to 4
+    { a: "f16", m: 128, n: 64, swizzleA: "128" },
+    { a: "bf16", m: 64, n: 72, swizzleA: "64" },
+    { a: "e4m3", m: 128, n: 136, swizzleA: "32" },
+    { a: "e5m2", m: 64, n: 256, swizzleA: "128" },
+    { a: "tf32", m: 128, n: 16, swizzleA: "64" },
+    { a: "f16", m: 128, n: 8, swizzleA: "none" },
+    // 5
+    { a: "f16", m: 128, n: 32, d: "f16" },
+    { a: "e4m3", m: 64, n: 64, d: "f16" },
+    // 6
+    { a: "f16", m: 128, n: 64, majorA: "mn" },
+    { a: "bf16", m: 64, n: 128, majorB: "mn" },
+    { a: "f16", m: 128, n: 64, majorA: "mn", majorB: "mn", swizzleA: "64" },
+    { a: "f16", m: 128, n: 64, majorA: "mn", majorB: "mn", swizzleA: "none", steps: 2 },
+    { a: "e4m3", m: 128, n: 128, majorA: "mn", majorB: "mn", swizzleA: "128" },
+    { a: "e5m2", m: 128, n: 32, majorB: "mn", swizzleA: "32" },
+    { a: "tf32", m: 128, n: 32, majorA: "mn", majorB: "mn", swizzleA: "128 by 32" },
+    // 7
+    { a: "f16", m: 128, n: 64, swizzleA: "128", swizzleB: "32" },
+    { a: "f16", m: 128, n: 64, swizzleA: "none", swizzleB: "64" },
+    // 9
+    { a: "s8", m: 128, n: 64 },
+    { a: "u8", b: "s8", m: 64, n: 32 },
+    // 10, 11
+    { a: "u8", m: 128, n: 64, aInTensorMemory: true },
+    { a: "f16", m: 128, n: 160, aInTensorMemory: true },
+    { a: "bf16", m: 128, n: 256, aInTensorMemory: true },
+    // 12
+    { a: "f16", m: 64, n: 64, lane: 16 },
+    { a: "f16", m: 64, n: 32, lane: 16, aInTensorMemory: true },
+    // 20, without scales
+    { a: "e4m3", b: "e5m2", m: 128, n: 64 },
+    // Weight-stationary.
+    { a: "f16", m: 128, n: 64, ws: true },
+    { a: "bf16", m: 64, n: 128, ws: true },
+    { a: "e4m3", m: 32, n: 64, ws: true },
+    { a: "s8", m: 32, n: 256, ws: true },
+    { a: "f16", m: 64, n: 64, ws: true, aInTensorMemory: true },
+    { a: "f16", m: 32, n: 64, ws: true, aInTensorMemory: true },
+  ];
+  test.each(titled(cases))("%s", (_, product) => {
+    run(product);
+  });
+});
+
+describe("products of a pair", () => {
+  const cases: readonly Product[] = [
+    // 13
+    { a: "f16", m: 256, n: 128 },
+    { a: "bf16", m: 128, n: 160 },
+    { a: "f16", m: 128, n: 256, majorA: "mn" },
+    { a: "f16", m: 256, n: 256, majorB: "mn" },
+    { a: "e4m3", m: 256, n: 64, majorB: "mn", swizzleA: "32" },
+    { a: "s8", m: 256, n: 32 },
+    // 14
+    { a: "f16", m: 256, n: 192, aInTensorMemory: true },
+    { a: "f16", m: 128, n: 224, aInTensorMemory: true },
+  ];
+  test.each(titled(cases))("%s", (_, product) => {
+    run({ ...product, pair: true });
+  });
+});
