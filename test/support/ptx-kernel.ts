@@ -27,6 +27,8 @@ export interface PtxKernel {
   readonly sharedBytes?: number;
   readonly seed?: number;
   readonly checks?: boolean;
+  /** Of the module and the GPU. */
+  readonly target?: keyof typeof targets;
 }
 
 export interface PtxRun {
@@ -36,13 +38,13 @@ export interface PtxRun {
   readonly errors: readonly TilewrightError[];
 }
 
-function moduleText({ body, arrays = {}, maps = {} }: PtxKernel): string {
+function moduleText({ body, arrays = {}, maps = {}, target = "sm_90a" }: PtxKernel): string {
   const parameters = [
     ...Object.keys(arrays).map((name) => `.param .u64 p_${name}`),
     ...Object.keys(maps).map((name) => `.param .align 64 .b8 q_${name}[128]`),
   ];
   return [
-    ".version 8.6\n.target sm_90a\n.address_size 64",
+    `.version ${target === "sm_90a" ? "8.6" : "9.0"}\n.target ${target}\n.address_size 64`,
     ".extern .shared .align 1024 .b8 memory[];",
     `.visible .entry kernel(${parameters.join(", ")})`,
     "{",
@@ -95,7 +97,7 @@ export function runPtx(kernel: PtxKernel): PtxRun {
         parameters,
       },
       memory,
-      { target: targets.sm_90a, seed, checks },
+      { target: targets[kernel.target ?? "sm_90a"], seed, checks },
     );
     errors.push(...findings);
   } catch (error) {

@@ -83,7 +83,7 @@ const known: { readonly [root: string]: string } = {
   mbarrier: `init shared shared::cta shared::cluster inval arrive arrive_drop release acquire relaxed cta cluster expect_tx complete_tx noComplete test_wait try_wait parity pending_count`,
   membar: "proxy alias cta gl sys",
   min: "relu xorsign abs NaN ftz",
-  mma: `sync aligned row col e4m3 e5m2 s4 u4 satfinite and popc xor ${rounding} sp sp::ordered_metadata`,
+  mma: `sync aligned row col e4m3 e5m2 e2m3 e3m2 e2m1 ue8m0 ue4m3 kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4 block_scale scale_vec::1X scale_vec::2X scale_vec::4X s4 u4 satfinite and popc xor ${rounding} sp sp::ordered_metadata`,
   mov: "",
   movmatrix: "sync aligned m8n8 trans",
   mul: `lo hi wide sat ftz ${rounding}`,

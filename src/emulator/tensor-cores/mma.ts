@@ -13,6 +13,7 @@ import {
 } from "./fragments.ts";
 import { isSparse, metadataOf, readMetadata } from "./metadata.ts";
 import type { Metadata } from "./metadata.ts";
+import { mmaOfKind } from "./mma-kinds.ts";
 import { multiplyBytes, multiplySparse } from "./multiply.ts";
 import type { ProductForm } from "./multiply.ts";
 import {
@@ -46,6 +47,7 @@ interface MmaForm {
 /** `mma{.sp}.sync.aligned.shape.row.col.… d, a, b, c {, metadata, selector}` */
 export function mma(instruction: CollectiveInstruction): Collective | undefined {
   const { modifiers, operands } = instruction;
+  if (modifiers.some((modifier) => modifier.startsWith("kind::"))) return mmaOfKind(instruction);
   const shape = parseShape(modifiers);
   const [d, a, b, c] = operands.map(registersOf);
   if (d === undefined || a === undefined || b === undefined || c === undefined) return undefined;

@@ -40,7 +40,7 @@ export function writeRegisters(
       operand.setWord(warp, lane, (values[index]?.[lane] ?? 0) >>> 0);
 }
 
-const typeNames = /^(?:f16|bf16|tf32|f32|f64|e4m3|e5m2|s8|u8|s4|u4|b1|s32)$/;
+const typeNames = /^(?:f16|bf16|tf32|f32|f64|e4m3|e5m2|e2m3|e3m2|e2m1|s8|u8|s4|u4|b1|s32)$/;
 
 /** The types of a product in the order D, A, B, C. */
 export function productTypes(modifiers: readonly string[]): readonly string[] {
