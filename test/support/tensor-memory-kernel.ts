@@ -24,6 +24,8 @@ export interface TensorKernel {
   readonly then?: string;
   /** Whether only the lower halves of columns are read back, by loads that pack them. */
   readonly packed?: boolean;
+  /** Whether all columns are read back; true unless given. */
+  readonly reads?: boolean;
   /** Changes the text: faults that are to be found. */
   readonly edit?: (text: string) => string;
   readonly seed?: number;
@@ -43,9 +45,14 @@ export function vectorOf(first: number, count: number): string {
   return `{${Array.from({ length: count }, (_, at) => `%r${first + at}`).join(", ")}}`;
 }
 
-/** The numbers of chunks of 8 columns. */
-function chunks(columns: number): readonly number[] {
-  return Array.from({ length: columns / 8 }, (_, chunk) => 8 * chunk);
+/** Where chunks of so many columns begin. */
+function chunks(columns: number, width: number): readonly number[] {
+  return Array.from({ length: columns / width }, (_, chunk) => width * chunk);
+}
+
+/** Text for every four of some registers. */
+function quads(count: number, text: (at: number) => string): string {
+  return Array.from({ length: count / 4 }, (_, quad) => text(4 * quad)).join(" ");
 }
 
 export const fences = {
@@ -59,6 +66,7 @@ const meet = {
 
 export function tensorKernelText(kernel: TensorKernel): string {
   const { columns, issue, images = [], pair = false, packed = false, then } = kernel;
+  const { fills, reads = true } = kernel;
   const group = pair ? 2 : 1;
   const bytes = Math.max(16, images[0]?.length ?? 0);
   const both = `${fences.before} ${pair ? meet.pair : meet.block} ${fences.after}`;
@@ -67,16 +75,18 @@ export function tensorKernelText(kernel: TensorKernel): string {
     : "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];";
   const awaited = `$wait: mbarrier.try_wait.parity.shared::cta.b64 %p2, [done], 0; @!%p2 bra $wait; ${fences.after}`;
   const step = packed ? 2 : 1;
-  const dump = chunks(columns / step).map(
+  const width = Math.min(32, columns / step);
+  const dump = chunks(columns / step, width).map(
     (column) =>
-      `tcgen05.ld.sync.aligned.32x32b.x8${packed ? ".pack::16b" : ""}.b32 ${vectorOf(20, 8)}, [%r3+${step * column}]; tcgen05.wait::ld.sync.aligned;
-      st.global.v4.b32 [%d4+${4 * column}], ${vectorOf(20, 4)}; st.global.v4.b32 [%d4+${4 * column + 16}], ${vectorOf(24, 4)};`,
+      `tcgen05.ld.sync.aligned.32x32b.x${width}${packed ? ".pack::16b" : ""}.b32 ${vectorOf(20, width)}, [%r3+${step * column}]; tcgen05.wait::ld.sync.aligned;
+      ${quads(width, (at) => `st.global.v4.b32 [%d4+${4 * (column + at)}], ${vectorOf(20 + at, 4)};`)}`,
   );
-  const fill = chunks(columns).map(
-    (
-      column,
-    ) => `ld.global.v4.b32 ${vectorOf(20, 4)}, [%d3+${4 * column}]; ld.global.v4.b32 ${vectorOf(24, 4)}, [%d3+${4 * column + 16}];
-      tcgen05.st.sync.aligned.32x32b.x8.b32 [%r3+${column}], ${vectorOf(20, 8)};`,
+  const zeros = `{${Array.from({ length: 32 }, () => "%r20").join(", ")}}`;
+  const fill = chunks(columns, 32).map((column) =>
+    fills === undefined
+      ? `mov.b32 %r20, 0; tcgen05.st.sync.aligned.32x32b.x32.b32 [%r3+${column}], ${zeros};`
+      : `${quads(32, (at) => `ld.global.v4.b32 ${vectorOf(20 + at, 4)}, [%d3+${4 * (column + at)}];`)}
+         tcgen05.st.sync.aligned.32x32b.x32.b32 [%r3+${column}], ${vectorOf(20, 32)};`,
   );
   return `.version 8.8
 .target ${kernel.target ?? "sm_100a"}
@@ -114,7 +124,7 @@ ${issue}
 ${then === undefined ? commit : ""}
 $issued:
 ${then ?? awaited}
-${dump.join("\n")}
+${reads ? dump.join("\n") : ""}
 ${both}
 @%p0 tcgen05.dealloc.cta_group::${group}.sync.aligned.b32 %r2, ${columns};
 @%p0 tcgen05.relinquish_alloc_permit.cta_group::${group}.sync.aligned;

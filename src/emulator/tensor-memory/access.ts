@@ -63,6 +63,38 @@ function reductionOf(
   };
 }
 
+interface Cells {
+  readonly rows: Uint8Array;
+  readonly columns: Int32Array;
+  /** Columns of the shape's first part. */
+  readonly width: number;
+}
+
+const knownCells = new Map<string, Cells>();
+
+/** Row and column of each thread's register, register by register. */
+function cellsOf(
+  shape: TmemAccessShape,
+  registers: number,
+  packed: boolean,
+  offset: number,
+): Cells {
+  const key = `${shape} ${registers} ${packed} ${offset}`;
+  const known = knownCells.get(key);
+  if (known !== undefined) return known;
+  const rows = new Uint8Array(32 * registers);
+  const columns = new Int32Array(32 * registers);
+  for (let at = 0; at < rows.length; at++) {
+    const cell = tmemCell(shape, at & 31, at >> 5, packed, offset);
+    rows[at] = cell.row;
+    columns[at] = cell.column;
+  }
+  const width = 1 + columns.reduce((most, column) => Math.max(most, column), 0) - offset;
+  const made = { rows, columns, width: packed ? width + 1 : width };
+  knownCells.set(key, made);
+  return made;
+}
+
 /** `ld{.red} {d…} {, reduced}, [address] {, offset}` and `st [address] {, offset}, {a…}` */
 export function tensorAccess(
   instruction: CollectiveInstruction,
@@ -83,10 +115,7 @@ export function tensorAccess(
   const offset = shape === "16x32bx2" ? constantOf(operands[at + 1]) : 0;
   if (offset === undefined) return undefined;
   const packed = modifiers.includes("pack::16b") || modifiers.includes("unpack::16b");
-  const cells = registers.flatMap((_, register) =>
-    Array.from({ length: 32 }, (__, thread) => tmemCell(shape, thread, register, packed, offset)),
-  );
-  const width = 1 + Math.max(...cells.map(({ column }) => column)) - offset + (packed ? 1 : 0);
+  const { rows, columns, width } = cellsOf(shape, registers.length, packed, offset);
   const spans =
     shape === "16x32bx2" && offset !== 0
       ? [
@@ -96,8 +125,7 @@ export function tensorAccess(
       : [{ column: 0, columns: width }];
   const form: AccessForm = {
     ...{ instruction, kind, shape, registers, address, packed, offset, reduction, spans },
-    rows: Uint8Array.from(cells, ({ row }) => row),
-    columns: Int32Array.from(cells, ({ column }) => column),
+    ...{ rows, columns },
   };
   return { aligned: true, run: (call) => runAccess(form, call) };
 }

@@ -6,13 +6,18 @@ import {
   multiplyTerms,
   scaledTerms,
 } from "../../formats/arithmetic/tensor-core-terms.ts";
+import { decodeTensorOperand, multiplyAccumulate } from "../../formats/arithmetic/tensor-core.ts";
 import type { BlockScales, Terms } from "../../formats/arithmetic/tensor-core-terms.ts";
 import { tmemBanks, tmemRowLane } from "../../layout/algebra/tensor-memory-products.ts";
 import type { TmemPlacement } from "../../layout/algebra/tensor-memory-products.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { BlockView } from "../collective.ts";
 import { reportOnce } from "../reports.ts";
-import type { InstructionDescriptor, ProductOpcode } from "./instruction-descriptor.ts";
+import type {
+  ElementFormat,
+  InstructionDescriptor,
+  ProductOpcode,
+} from "./instruction-descriptor.ts";
 import type { MatrixShape } from "./matrix-descriptor.ts";
 import type { TensorIssuer } from "./order.ts";
 import {
@@ -208,6 +213,15 @@ function indicesOf(
   });
 }
 
+/** Formats of 16 bits and more, which every tensor core multiplies by one rule. */
+function isOrdinary(format: ElementFormat): format is "f16" | "bf16" | "tf32" {
+  return format === "f16" || format === "bf16" || format === "tf32";
+}
+
+function bytesOf(codes: Codes): Uint8Array {
+  return new Uint8Array(codes.buffer, codes.byteOffset, codes.byteLength);
+}
+
 function multiply(
   { opcode, descriptor, rows, scaleD }: ProductCall,
   codesA: Codes,
@@ -229,6 +243,13 @@ function multiply(
     const left = decodeNibbles(Uint8Array.from(codesA), rows, scalesA, negatesA ? -1 : 1);
     const right = decodeNibbles(Uint8Array.from(codesB), columns, scalesB, negatesB ? -1 : 1);
     multiplyNibbles(left, right, sums, indices);
+    return;
+  }
+  if (isOrdinary(a) && isOrdinary(b) && accumulator === "f32" && scaleD === 0 && !indices) {
+    // The same rule, four columns at a time.
+    const left = decodeTensorOperand(a, bytesOf(codesA), rows, negatesA ? -1 : 1);
+    const right = decodeTensorOperand(b, bytesOf(codesB), columns, negatesB ? -1 : 1);
+    multiplyAccumulate("warp", accumulator, left, right, sums);
     return;
   }
   const scaled = (terms: Terms, scales: BlockScales | undefined): Terms =>
