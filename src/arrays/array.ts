@@ -40,6 +40,7 @@ import {
   downloaded,
   isHeld,
   noteMade,
+  ready,
   runOnDevice,
 } from "./device.ts";
 import { computeNow, computeWithBreaks } from "./deferred.ts";
@@ -309,6 +310,14 @@ async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   return data;
 }
 
+async function computedWhereItLies(value: GraphValue): Promise<void> {
+  requireUsable(value);
+  const device = chosenDevice();
+  if (device !== undefined && !computed.has(value)) onDevice(device, [value]);
+  if (isHeld(value)) await ready(value);
+  else await read(value, {});
+}
+
 export function setData(value: GraphValue, data: Tensor): void {
   computed.set(value, data);
 }
@@ -380,6 +389,11 @@ export class NDArray<D extends DTypeName = DTypeName> {
   /** The elements as nested lists, a single one as itself. */
   async values(limits: RunLimits = {}): Promise<Nested<number | bigint | boolean>> {
     return toNested(await this.read(limits));
+  }
+
+  /** Resolves when the elements are computed, and leaves them where they are; rejects with what went wrong. */
+  async blockUntilReady(): Promise<void> {
+    await computedWhereItLies(this.value);
   }
 
   /** Gives its memory back, on a device at once; using it afterwards is an error. Doing it twice is harmless. */

@@ -208,28 +208,25 @@ export const jvp = checked(
 export const mapTree = checked("mapTree", [tree, functionKind], trees.mapTree);
 
 const device: ArgumentKind = {
-  expected: "a device, as open(…) gives it",
-  holds: (value) => value instanceof Device,
+  expected: "a device, as open(…) gives it, or the name of one",
+  holds: (value) => value instanceof Device || typeof value === "string",
 };
 /** Runs a function and gives back the device memory of all arrays that were computed in it and are not part of its result. */
 export const scope = checked("scope", [functionKind], scopes.scope);
 const deviceOptions = options("{ cacheSize }, a whole number from 1", { cacheSize: isWhole(1) });
 /**
- * Chooses the device that arrays are computed on from now on; without one, the evaluator on the host. Resolves once
+ * Chooses the device that arrays are computed on from now on, a device or the name of one; without one, the evaluator on the host. Resolves once
  * the programs of the device before have run.
  *
  * @example
  * ```ts
- * import { open } from "tilewright";
  * import { array, matmul, useDevice } from "tilewright/arrays";
  *
- * const device = await open();
- * await useDevice(device);
+ * await useDevice("simulator"); // or "gpu", or a device that open() gave
  * const x = array([[1, 2], [3, 4]]);
  * console.log(await matmul(x, x).values()); // computed on the device
  *
  * await useDevice();
- * device.dispose();
  * ```
  */
 export const useDevice = checked("useDevice", [optional(device), deviceOptions], devices.useDevice);

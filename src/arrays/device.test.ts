@@ -51,6 +51,29 @@ describe("a chosen device", () => {
     await useDevice();
   });
 
+  test("computes without bringing anything to the host, wherever that is", async () => {
+    const x = array(rows);
+    await add(x, 1).blockUntilReady();
+    const device = await open("simulator");
+    await useDevice(device);
+    const y = mul(x, 2);
+    await y.blockUntilReady();
+    expect(device.compilations.length).toBe(1);
+    await y.values();
+    expect(device.compilations.length).toBe(1);
+    await useDevice();
+  });
+
+  test("is opened by its name, once", async () => {
+    await useDevice("simulator");
+    expect(await add(array(rows), 1).values()).toEqual([
+      [2, 3],
+      [4, 5],
+    ]);
+    await useDevice();
+    await expect(useDevice("abacus" as "simulator")).rejects.toMatchObject({ code: "TW4012" });
+  });
+
   test("multiplies f32 as a compiled function says", async () => {
     const x = array(Array.from({ length: 16 }, () => new Array<number>(16).fill(1 + 2 ** -13)));
     const square = (matmulPrecision?: "f32" | "tf32") =>

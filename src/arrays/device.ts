@@ -23,6 +23,7 @@ import { sizeOf } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 import { captureLocation, settledLocation } from "../support/location.ts";
 import { LimitedProgram } from "../support/run-limits.ts";
+import type { DeviceName } from "../runtime/open-options.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import { DevicePrograms, keptPrograms } from "./programs.ts";
 
@@ -52,10 +53,15 @@ export interface UseDeviceOptions {
 }
 
 /**
- * Chooses where arrays are computed from now on; without a device, on the evaluator. Resolves when the programs of the
- * device that was chosen before have run and are given back; await it before disposing of that device.
+ * Chooses where arrays are computed from now on: a device, or one by its name, such as `"cpu"`, which is opened once and stays open;
+ * without one, the evaluator. Resolves when the programs of the device that was chosen before have run and are given back; await it before
+ * disposing of that device.
  */
-export async function useDevice(device?: Device, options: UseDeviceOptions = {}): Promise<void> {
+export async function useDevice(
+  wanted?: Device | DeviceName,
+  options: UseDeviceOptions = {},
+): Promise<void> {
+  const device = typeof wanted === "string" ? await opened(wanted) : wanted;
   const before = chosen;
   const { cacheSize } = options;
   const left =
@@ -70,6 +76,20 @@ export async function useDevice(device?: Device, options: UseDeviceOptions = {})
     await queue.run(async () => {
       left.dispose();
     });
+}
+
+/** Devices that were chosen by name: they stay open, since arrays lie on them. */
+const named = new Map<DeviceName, Promise<Device>>();
+
+async function opened(name: DeviceName): Promise<Device> {
+  const known = named.get(name);
+  if (known !== undefined) return known;
+  const { open } = await import("../runtime/open.ts");
+  const device = open(name);
+  named.set(name, device);
+  // One that does not open is asked for again by the next call.
+  device.catch(() => named.delete(name));
+  return device;
 }
 
 export function chosenDevice(): Device | undefined {
@@ -262,6 +282,15 @@ async function fetched({ device, ready, type }: Held): Promise<Tensor> {
     type.shape,
     sizeOf(type.shape) === 0 ? elements.slice(0, 0) : elements,
   );
+}
+
+/** Resolves when a value that lies on a device is computed. */
+export async function ready(value: GraphValue): Promise<void> {
+  const entry = requireHeld(value);
+  await queue.run(async () => {
+    await entry.ready;
+    await entry.device.synchronize();
+  });
 }
 
 /** The data of a value that lies on a device, waited for as long as the limits allow; `begun` with the same limits, or before. */

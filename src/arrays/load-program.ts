@@ -10,6 +10,8 @@ import { compilePlan } from "../graph/plan/compile.ts";
 import type { Plan } from "../graph/plan/plan.ts";
 import { Replay } from "../graph/plan/replay.ts";
 import { atLocation } from "../support/location.ts";
+import { defaultTarget } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
 import { LruCache } from "../support/lru-cache.ts";
 import { settleLocations } from "./locations.ts";
 import type { ProgramRun } from "./programs.ts";
@@ -20,18 +22,21 @@ const keptPlans = 128;
 const plans = new LruCache<string, Plan>(keptPlans);
 
 export function loadProgram(device: Device, run: ProgramRun): Promise<Replay> {
-  return Replay.load(device, planOf(run), run.location);
+  return Replay.load(device, planOf(run, device.target), run.location);
 }
 
-/** The plan of a graph; what it is made of is attributed to `location`. */
-function planOf({ graph, donated, matmulPrecision, location }: ProgramRun): Plan {
-  const key = `${donated.join()} ${matmulPrecision} ${structureText(graph)}`;
+/** The plan of a graph; what it is made of is attributed to `location`. GPUs share one, whose operations are planned when it is bound. */
+function planOf({ graph, donated, matmulPrecision, location }: ProgramRun, own: Target): Plan {
+  const target = own.caches === undefined ? defaultTarget : own;
+  const key = `${target.name} ${donated.join()} ${matmulPrecision} ${structureText(graph)}`;
   const known = plans.get(key);
   if (known !== undefined) return known;
   // What is remembered must not keep the caller's arrays alive, neither as values nor by stacks.
   settleLocations(graph);
   const copy = moduleOf(copyRegion(graph, new Map()));
-  const plan = atLocation(location, () => compilePlan(copy, "main", donated, { matmulPrecision }));
+  const plan = atLocation(location, () =>
+    compilePlan(copy, "main", donated, { matmulPrecision, target }),
+  );
   plans.set(key, plan);
   return plan;
 }

@@ -254,7 +254,9 @@ async function runOnDevice(
   }: { readonly inputs: readonly Tensor[]; readonly settings: RunProgramsSettings },
 ): Promise<readonly Datum[]> {
   const { matmulPrecision, limits } = settings;
-  const program = await Program.load(device, compilePlan(module, name, [], { matmulPrecision }));
+  const { target } = device;
+  const plan = compilePlan(module, name, [], { matmulPrecision, target });
+  const program = await Program.load(device, plan);
   try {
     return await program.run(inputs, limits);
   } finally {

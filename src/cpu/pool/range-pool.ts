@@ -73,7 +73,7 @@ export class RangePool {
   readonly #control: SharedArrayBuffer | undefined;
   #threads: number;
   #ports: Port<RangeTask>[] = [];
-  #start: Promise<void> | undefined;
+  #isStarting = false;
   #isLost = false;
   #isOver = false;
 
@@ -149,7 +149,10 @@ export class RangePool {
     if (this.#threads === 1 || isSequential || blocks - done < 2) return false;
     if (this.#isOver || this.#isLost || left < worthWaking) return false;
     if (this.#ports.length > 0) return true;
-    if (left >= worthStarting) this.#start ??= this.#startThreads();
+    if (left >= worthStarting && !this.#isStarting) {
+      this.#isStarting = true;
+      void this.#startThreads();
+    }
     return false;
   }
 
@@ -257,13 +260,12 @@ export class RangePool {
     const shared = this.#shared;
     const block = shared[words.failureBlock] ?? 0;
     const detail = shared[words.failureDetail] ?? 0;
-    switch (Atomics.load(shared, words.failure)) {
-      case failures.code:
-        return { kind: "code", code: detail, scratch: shared[words.failureScratch] ?? 0 };
-      case failures.trap: {
-        const units = shared.subarray(words.text, words.text + detail);
-        return { kind: "trap", text: String.fromCharCode(...units), block };
-      }
+    const kind = Atomics.load(shared, words.failure);
+    if (kind === failures.code)
+      return { kind: "code", code: detail, scratch: shared[words.failureScratch] ?? 0 };
+    if (kind === failures.trap) {
+      const units = shared.subarray(words.text, words.text + detail);
+      return { kind: "trap", text: String.fromCharCode(...units), block };
     }
     return undefined;
   }

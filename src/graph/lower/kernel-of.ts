@@ -8,6 +8,7 @@ import { i32 } from "../../formats/dtype.ts";
 import { tensor, cdiv, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { activeTrace } from "../../lang/trace.ts";
+import type { Caches } from "../../targets/target.ts";
 import { isElementwise } from "../ops/elementwise-kinds.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
@@ -62,12 +63,12 @@ const kernels = new Map<string, KernelDefinition>();
 /** Kernels that are remembered; plans hold on to theirs, so the oldest are forgotten without loss but of sharing. */
 const mostKernels = 2048;
 
-/** The kernel of a group, made once for all groups with the same text. */
-export function kernelOf(group: Group): KernelDefinition {
-  const text = groupText(group);
+/** The kernel of a group, made once for all groups with the same text; on a CPU with tiles for its caches. */
+export function kernelOf(group: Group, caches?: Caches): KernelDefinition {
+  const text = `${caches === undefined ? "" : JSON.stringify(caches)}${groupText(group)}`;
   const known = kernels.get(text);
   if (known !== undefined) return known;
-  const made = makeKernel(group);
+  const made = makeKernel(group, caches);
   const [oldest] = kernels.keys();
   if (kernels.size >= mostKernels && oldest !== undefined) kernels.delete(oldest);
   kernels.set(text, made);
@@ -82,13 +83,13 @@ interface KernelParts {
   readonly [name: string]: unknown;
 }
 
-function makeKernel(group: Group): KernelDefinition {
+function makeKernel(group: Group, caches: Caches | undefined): KernelDefinition {
   const { inputs, results, ops, source, tiled, inPlace = nothing } = group;
   const all = [...ops, ...(source === undefined ? [] : [source])];
   const definitions = new Map(all.flatMap(definitionsOf));
   const update = updateWithin(group);
-  const run = runOf(update?.shape ?? shapeOfResults(group));
-  const rows = update === undefined ? rowTilesOfMap(group) : undefined;
+  const run = runOf(update?.shape ?? shapeOfResults(group), caches);
+  const rows = update === undefined ? rowTilesOfMap(group, caches) : undefined;
   const arrays = results.map((value, i) => [outputName(i), flatArray(value)] as const);
   const spec = {
     name: nameOf(group),
@@ -108,8 +109,8 @@ function makeKernel(group: Group): KernelDefinition {
       const block = named["block"] as Scalar<"i32">;
       const start = block.mul(run.width);
       if (rows !== undefined) storeRows(group, context, rows, block, outputs);
-      else if (update === undefined) storeRun(group, context, start, outputs);
-      else storeUpdate(update, context, start, outputs);
+      else if (update === undefined) storeRun(group, context, run, start, outputs);
+      else storeUpdate(update, context, run, start, outputs);
       activeTrace(group.title).forgetConditions();
       return;
     }
@@ -193,16 +194,22 @@ function shapeOfResults({ results }: Group): readonly number[] {
 }
 
 /** How many elements are made, and how many of them a block makes. */
-function runOf(shape: readonly number[]) {
+function runOf(shape: readonly number[], caches: Caches | undefined): Run {
   const count = sizeOf(shape);
-  return { shape, count, width: blockElements(count) };
+  return { shape, count, width: blockElements(count, caches) };
+}
+
+interface Run {
+  readonly shape: readonly number[];
+  readonly count: number;
+  readonly width: number;
 }
 
 /**
  * The tiles of a group of maps that asks for operands elsewhere than at its own points: by rows, indices are computed once a row. The columns are those
  * of the shortest rows that stay together, so that heads which a reshape cuts off are rows of their own.
  */
-function rowTilesOfMap(group: Group): RowTiles | undefined {
+function rowTilesOfMap(group: Group, caches: Caches | undefined): RowTiles | undefined {
   const { ops, rule } = group;
   const isOfMaps = ops.every((op) => loweringOf(op).form === "map");
   if (rule !== undefined || !isOfMaps || !ops.some(isElsewhere)) return undefined;
@@ -213,7 +220,7 @@ function rowTilesOfMap(group: Group): RowTiles | undefined {
       (least, cut) => (cut >= leastColumns && least % cut === 0 ? cut : least),
       shape.at(-1) ?? 1,
     );
-  return rowTilesOf(shape, columns);
+  return rowTilesOf(shape, columns, caches);
 }
 
 /** Where an op cuts its innermost axis: a reshape into rows, a concatenation between its parts. */
@@ -251,10 +258,10 @@ function storeRows(
 function storeRun(
   group: Group,
   context: PointContext,
+  { shape, width }: Run,
   start: Scalar<"i32">,
   outputs: readonly Ref[],
 ): void {
-  const { shape, width } = runOf(shapeOfResults(group));
   const points = pointsOfRun(shape, start, width);
   const tiles =
     group.rule === undefined
@@ -272,10 +279,10 @@ function pointsOfRun(shape: readonly number[], start: Scalar<"i32">, width: numb
 function storeUpdate(
   { operand, shape, rule }: UpdateInPlace,
   context: PointContext,
+  { count, width }: Run,
   start: Scalar<"i32">,
   [output]: readonly Ref[],
 ): void {
-  const { count, width } = runOf(shape);
   const { axes, value, where } = rule(pointsOfRun(shape, start, width), context);
   if (where === false) return;
   const isLast = count % width === 0 ? [] : [iota(i32, [width], { axis: 0 }).add(start).lt(count)];

@@ -13,6 +13,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireTarget } from "../../targets/given.ts";
 import { defaultTarget } from "../../targets/target.ts";
+import type { Caches, Target } from "../../targets/target.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf, pointwiseInputs, updateOfGroup } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
@@ -101,7 +102,7 @@ export function compilePlan(
     requireKnownTypes(body, place);
   return placing(location, () => {
     const { body } = functionOf(runPasses(inlined, devicePasses(name, matmulPrecision)), name);
-    const unplaced = new Compiler().compile(body, declared, name, location);
+    const unplaced = new Compiler(target).compile(body, declared, name, location);
     const given = donated && new Map(donated.map((index) => [index, undefined]));
     const { steps, aliases } = shareStorage(unplaced, given ?? donatedBy(asked));
     const { offsets, bytes } = placeBuffers(steps);
@@ -115,7 +116,12 @@ class Compiler {
   readonly #definitions = new Map<GraphValue, AnyGraphOp>();
   readonly #products = new Map<AnyGraphOp, ViewedProduct>();
   readonly #literals = new Map<GraphValue, Literal>();
+  readonly #caches: Caches | undefined;
   #nextBuffer = 0;
+
+  constructor({ caches }: Target) {
+    this.#caches = caches;
+  }
 
   /** The plan of a body, whose values may be those of the declared one in another form. */
   compile(
@@ -439,7 +445,7 @@ class Compiler {
     // What has no elements is neither written nor read.
     if (outputs.every(({ count }) => count === 0)) return;
     const inputs = group.inputs.filter((value) => this.#bufferOf(value).count > 0);
-    const kernel = kernelOf({ ...group, inputs });
+    const kernel = kernelOf({ ...group, inputs }, this.#caches);
     steps.push({
       kind: "launch",
       kernel,
@@ -470,7 +476,7 @@ class Compiler {
           ]),
         );
         const inputs = group.inputs.filter((value) => !values.includes(value));
-        return kernelOf({ ...group, inputs, inPlace });
+        return kernelOf({ ...group, inputs, inPlace }, this.#caches);
       },
     };
   }
@@ -494,13 +500,10 @@ class Compiler {
 
   #copy(value: GraphValue, source: Buffer, target: Buffer, steps: Step[]): void {
     if (source.count === 0) return;
-    const kernel = kernelOf({
-      title: "copy",
-      ops: [],
-      inputs: [value],
-      results: [value],
-      key: "copy",
-    });
+    const kernel = kernelOf(
+      { title: "copy", ops: [], inputs: [value], results: [value], key: "copy" },
+      this.#caches,
+    );
     steps.push({
       kind: "launch",
       kernel,

@@ -14,11 +14,8 @@ import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./heuristics/all-configurations.ts";
-import {
-  persistentProblem,
-  plainDepths,
-  plainDepthsOf,
-} from "./heuristics/select-configuration.ts";
+import { persistentProblem } from "./heuristics/select-configuration.ts";
+import { plainDepths, plainDepthsOf } from "./heuristics/plain-depths.ts";
 import { requireGemv } from "./skinny/gemv-candidates.ts";
 import { gemvKernel, gemvPiece } from "./skinny/gemv.ts";
 import { partsOfK } from "./user-array-names.ts";

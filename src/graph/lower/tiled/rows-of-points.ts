@@ -6,6 +6,7 @@
  */
 import { cdiv, slice } from "../../../lang/index.ts";
 import type { Ref, Scalar, Tile } from "../../../lang/index.ts";
+import type { Caches } from "../../../targets/target.ts";
 import { sizeOf } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
 import { Points } from "../points/points.ts";
@@ -20,9 +21,12 @@ const mostColumns = 128;
 const lanes = 128;
 const mostElements = 1024;
 const manyBlocks = 1024;
+/** What an element of a chain of maps takes of the first cache: four tiles of f32 at a time, twice. */
+const bytesOfChain = 32;
 
-/** How many elements a block makes of so many. */
-export function blockElements(count: number): number {
+/** How many elements a block makes of so many. On a CPU no lanes have to be kept busy: tiles are as wide as chains of them stay in the first cache. */
+export function blockElements(count: number, caches?: Caches): number {
+  if (caches !== undefined) return tileExtent(count, 1, caches.first / bytesOfChain);
   const width = tileExtent(count, 1, lanes);
   const perLane = Math.floor(count / (manyBlocks * lanes));
   return Math.min(mostElements, width * tileExtent(perLane, 1, mostElements / lanes));
@@ -49,12 +53,13 @@ export interface RowTiles {
 export function rowTilesOf(
   shape: readonly number[],
   columns: number = shape.at(-1) ?? 1,
+  caches?: Caches,
 ): RowTiles | undefined {
   const count = sizeOf(shape);
   const rows = count / columns;
   if (columns < leastColumns || count === 0 || !Number.isInteger(rows)) return undefined;
   // Of few rows a tile has no more, and is as much wider.
-  const most = Math.max(1, blockElements(count) / tileColumns(columns));
+  const most = Math.max(1, blockElements(count, caches) / tileColumns(columns));
   const height = Math.min(most, tileExtent(rows, 1, most));
   const width = tileColumns(columns, (mostColumns * most) / height);
   const across = cdiv(columns, width);

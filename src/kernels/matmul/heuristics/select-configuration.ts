@@ -13,6 +13,8 @@ import { depthOf, isCopied } from "../tile-shapes.ts";
 import { multipliedFormat, prologueOf } from "../problem.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { copiedInputs, suitsDepth } from "../prologue/prologue.ts";
+import { cacheTiles } from "./cache-tiles.ts";
+import { plainDepthsOf } from "./plain-depths.ts";
 import { recipeOf } from "../f32-emulation.ts";
 import type { Recipe } from "../f32-emulation.ts";
 import { rowAlignment } from "../views.ts";
@@ -109,27 +111,14 @@ export function tiledCandidates(
   return splits.map((splitK) => ({ ...plain, splitK }));
 }
 
-/** Elements of k in a step of the plain kernel. */
-export const plainDepths: readonly PlainConfiguration["depth"][] = [8, 16, 32, 64, 128];
-
-/** Those of them in which no prologue sees numbers of two groups, nor a part of what is stored together. */
-export function plainDepthsOf({
-  prologues: { a, b },
-  accumulator,
-}: MatmulProblem): readonly PlainConfiguration["depth"][] {
-  const prologues = [a, b].filter((each) => each !== undefined);
-  const least = accumulator === dtypes.f64 ? 8 : 16;
-  return plainDepths.filter(
-    (depth) => depth >= least && prologues.every((each) => suitsDepth(each, depth)),
-  );
-}
-
 /** Tiles that fit in registers for every format, split where they are too few for the processors. */
 export function plainConfiguration(
   problem: MatmulProblem,
-  { m, n, k, batch }: ProductSizes,
+  sizes: ProductSizes,
   target: Target,
 ): PlainConfiguration {
+  if (target.caches !== undefined) return cacheTiles(problem, sizes, target.caches);
+  const { m, n, k, batch } = sizes;
   const wide = problem.accumulator === dtypes.f64;
   const { bits } = multipliedFormat(problem, "a");
   // Columns of a that lanes fetch number by number take registers: steps of 16 would spill some.
