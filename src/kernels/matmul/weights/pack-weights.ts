@@ -95,8 +95,9 @@ export function packWeights<D extends WeightFormat, S extends DTypeName, G exten
         ...{ x: named("x"), scale: named("scale") },
         ...{ b: named("b"), bScale: named("bScale") },
       };
+      const { scale_rows = 0, scale_blocks = 0 } = sizes;
       const dimensions = {
-        ...sizes,
+        ...{ scale_rows, scale_blocks },
         ...(batch !== undefined && { batch: evaluateSize(batch, values) }),
         ...{ k: evaluateSize(k, values), n: evaluateSize(n, values) },
       };
