@@ -419,8 +419,7 @@ class Compiler {
         buffer: this.#bufferOf(value),
       })),
       outputs,
-      isNoted,
-      name: op.name,
+      ...{ isNoted, name: op.name },
       origin: { op, ops: [op] },
     });
   }
