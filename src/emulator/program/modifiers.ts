@@ -47,6 +47,8 @@ const known: { readonly [root: string]: string } = {
   brkpt: "",
   brx: "idx uni",
   call: "uni",
+  clusterlaunchcontrol:
+    "try_cancel query_cancel async shared::cta mbarrier::complete_tx::bytes multicast::cluster::all is_canceled get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z v4",
   clz: bits,
   cnot: bits,
   copysign: "",
