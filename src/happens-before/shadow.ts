@@ -88,10 +88,18 @@ interface State<A> {
 
 export interface ShadowOptions {
   readonly granules: number;
-  readonly space: "smem" | "gmem";
+  readonly space: "smem" | "gmem" | "tmem";
   /** Whether reading a granule nobody has written is right. */
   readonly initialised: boolean;
 }
+
+/** What asynchronous operations rely on. No proxy stands before tensor memory, whose products follow each other besides. */
+const asynchronousClocks: { readonly [S in ShadowOptions["space"]]: (known: Knowledge) => Clock } =
+  {
+    smem: ({ shared }) => shared,
+    gmem: ({ global }) => global,
+    tmem: ({ generic, tensor }) => generic.join(tensor),
+  };
 
 const untouched: State<never> = {
   write: undefined,
@@ -123,7 +131,7 @@ export class ShadowMemory<A extends TrackedAccess = Access> {
     const { granules, space, initialised } = this.#options;
     this.#granules ??= new Int32Array(granules);
     if (this.#states.length > this.#collectAt) this.#collect(this.#granules);
-    const asynchronous = space === "smem" ? knowledge.shared : knowledge.global;
+    const asynchronous = asynchronousClocks[space](knowledge);
     const step = new Step(access, knowledge.generic, asynchronous, initialised);
     return new ShadowCursor(this.#granules, this.#states, step);
   }
