@@ -60,7 +60,7 @@ export class CopyGroups {
 
 /** What a thread has started on tensor memory, which is over in this order. */
 export class TensorQueue {
-  #waiting: (() => void)[] = [];
+  readonly #waiting: (() => void)[] = [];
   #started: Epoch[] = [];
 
   /** Started since the last commit that nobody can have missed: products and copies, by the agents that read and write for them. */

@@ -3,6 +3,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { productInstructions } from "../../targets/product-instructions.ts";
 import type { ProductInstruction } from "../../targets/product-instructions.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
+import { tmemShapeNamed, tmemShapes } from "../ops/tensor-memory.ts";
 import type { tensorMemoryOps, TmemShape } from "../ops/tensor-memory.ts";
 import { sameShape, shapeText } from "../size.ts";
 import { refType, tileType, typeText } from "../types.ts";
@@ -89,7 +90,13 @@ function accessed(
   const shape = staticShape(draft, ref);
   requireTileShape(draft, shape);
   const [rows = 0, columns = 0] = shape;
-  const by = draft.attributes.shape ?? usualTmemShape(rows);
+  const { shape: stated } = draft.attributes;
+  const by = tmemShapeNamed(stated ?? usualTmemShape(rows));
+  if (by === undefined)
+    return fail(draft, "TW2306", `${stated ?? ""} is no shape of accesses to tensor memory`, {
+      expected: tmemShapes.join(", "),
+      found: stated ?? "none",
+    });
   // Of 8 and 16 bits a lane has whole words.
   const least = accessColumns[by] * Math.max(1, 32 / ref.dtype.bits);
   const isPower = (columns & (columns - 1)) === 0;

@@ -14,6 +14,11 @@ import { acts, allocates, computes, defineOps, lanes } from "./define.ts";
 export const tmemShapes = ["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"] as const;
 export type TmemShape = (typeof tmemShapes)[number];
 
+/** The shape that a text names. */
+export function tmemShapeNamed(text: string | undefined): TmemShape | undefined {
+  return tmemShapes.find((each) => each === text);
+}
+
 /** One lane starts what the tensor cores do for it. */
 const started = <const O extends string>(mode: Access["mode"], of: O) =>
   ({ of, mode, actor: "one thread", proxy: "async", done: "copy" }) as const;
@@ -37,7 +42,7 @@ export const tensorMemoryOps = defineOps({
     summary:
       "Reads a tile of tensor memory into registers, by instructions of the `shape`; each warp has a quarter of the rows.",
     operands: { ref: "one" },
-    attributes: { shape: { optional: tmemShapes } },
+    attributes: { shape: "text?" },
     regions: {},
     traits: {
       ...computes,
@@ -49,7 +54,7 @@ export const tensorMemoryOps = defineOps({
   tmem_store: {
     summary: "Writes a tile to tensor memory, as `tmem_load` reads it.",
     operands: { ref: "one", value: "one" },
-    attributes: { shape: { optional: tmemShapes } },
+    attributes: { shape: "text?" },
     regions: {},
     traits: { ...acts, accesses: [lanes("write", "ref")], stands: "whole thread" },
   },

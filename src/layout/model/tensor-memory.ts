@@ -15,6 +15,7 @@
  */
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { tmemPacking, usualTmemShape } from "../../ir/infer/tensor-memory.ts";
+import { tmemShapeNamed } from "../../ir/ops/tensor-memory.ts";
 import type { TmemShape } from "../../ir/ops/tensor-memory.ts";
 import { isWindow } from "../../ir/traits.ts";
 import { refOf, walkOps } from "../../ir/traverse.ts";
@@ -65,7 +66,8 @@ export const kernelColumns = onceForEach(({ body }: Kernel): number => {
 
 /** The shape by which an access moves its tile. */
 export function tmemShapeOf(op: Op<"tmem_load"> | Op<"tmem_store">): TmemShape {
-  return op.attributes.shape ?? usualTmemShape(Number(refOf(op.operands.ref).shape[0]));
+  const [rows] = refOf(op.operands.ref).shape;
+  return tmemShapeNamed(op.attributes.shape) ?? usualTmemShape(Number(rows));
 }
 
 /** Bytes at the end of shared memory into which the kernel's columns are told. */

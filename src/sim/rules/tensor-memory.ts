@@ -13,7 +13,7 @@ import { refOf } from "../../ir/traverse.ts";
 import { completion, Knowledge } from "../../happens-before/knowledge.ts";
 import type { Epoch } from "../../happens-before/knowledge.ts";
 import type { Agent } from "../agent.ts";
-import { gather, readView, scatter } from "../memory.ts";
+import { fillElements, gather, readView, scatter } from "../memory.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import { barrierAt, elementsAt, scalarAt, viewAt } from "../values.ts";
 import { requireUsable } from "../window-checks.ts";
@@ -76,7 +76,7 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
     checkSums(agent, issue, into, begins);
     const complete = (): void => {
       const elements = readView(into, zeroOf(into.dtype));
-      if (begins) elements.fill(zeroOf(into.dtype) as never);
+      if (begins) fillElements(elements, zeroOf(into.dtype));
       const [leftElements, rightElements] = [from, by].map((view) =>
         readView(view, zeroOf(view.dtype)),
       );

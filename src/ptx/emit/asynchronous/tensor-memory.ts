@@ -110,7 +110,7 @@ export function sliceTensor(op: Op<"slice_ref">, context: EmitContext): void {
       columns += isColumn ? constant / packing : constant * step;
       continue;
     }
-    const [count = 1, size = 1] = [sizes[axis], extents[axis]];
+    const [count, size] = [Number(sizes[axis] ?? 1), extents[axis] ?? 1];
     const register =
       guard.length === 0
         ? context.scalar(offset).register
