@@ -138,6 +138,8 @@ export interface RecordedAccess {
   readonly instruction: CollectiveInstruction;
   /** The read of a tensor map by a copy. */
   readonly ofMap?: boolean | undefined;
+  /** Of an operation by the ordinary proxy: the agent that stands for it behind a proxy fence. */
+  readonly fencedBy?: number | undefined;
 }
 
 export interface MachineView {
