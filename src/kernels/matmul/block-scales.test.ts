@@ -86,6 +86,10 @@ const products: readonly (readonly [string, Sizes, readonly [1, 1 | 128], Matmul
     ["pairs of blocks", { m: 130, n: 136, k: 256 }, [1, 128], paired],
     ["tiles that are split", { m: 64, n: 64, k: 1024 }, [1, 128], parted],
     ["columns of two blocks", { m: 40, n: 300, k: 256 }, [1, 128], acrossBlocks],
+    ["scales that travel", { m: 70, n: 200, k: 512 }, [1, 128], persistent],
+    ["… with rows of a along columns", { m: 5, n: 130, k: 512 }, [1, 128], swapped],
+    ["… with columns of two blocks", { m: 40, n: 300, k: 512 }, [1, 128], acrossBlocks],
+    ["… to pairs of blocks", { m: 130, n: 136, k: 512 }, [1, 128], paired],
     ["the plain kernel", { m: 65, n: 100, k: 300 }, [1, 128], plain],
   ];
 const grouped: readonly (readonly [string, TiledConfiguration])[] = [
@@ -146,7 +150,7 @@ describe.each(["simulator", "emulator"] as const)("blocks with scales on the %s"
     "groups of rows with matrices of their own, %s",
     async (_, configuration) => {
       const [rows, groups] = [[5, 0, 70], 3];
-      const sizes = { batch: groups, m: 75, n: 130, k: 256 };
+      const sizes = { batch: groups, m: 75, n: 130, k: 512 };
       // As a batch each group has all rows; its own are taken from there.
       const given = drawn(sizes, [1, 128], 5);
       const bounds = [0, 5, 5, 75];

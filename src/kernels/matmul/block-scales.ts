@@ -7,18 +7,20 @@
  *
  *   out[i, j] = Σ over blocks of k   aScale[i, block] · bScale[j / 128, block] · (Σ over the block  a[i, k] · b[k, j])
  *
- * A thread reads the scales of its rows and columns of the next block of k from memory while tensor cores multiply one. Those of columns are one number
- * where a block of them holds the whole tile, as it does up to 128 columns, and otherwise a few: a tile of 192 columns begins with a block or in the middle of one.
+ * Scales travel with what they belong to, where TMA can take them: four blocks of k of each row at once, the least that it copies, of which a step needs one. Otherwise a
+ * thread reads those of the next block of k from memory while tensor cores multiply one. Those of columns are one number where a block of them holds the
+ * whole tile, as it does up to 128 columns, and otherwise a few: a tile of 192 columns begins with a block or in the middle of one.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import { ceilDivSize } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { concatenate, slice, tensor } from "../../lang/index.ts";
-import type { Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
+import { concatenate, copyAsync, slice, smem, tensor } from "../../lang/index.ts";
+import type { Barrier, Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { nameTaken, refused } from "./argument-errors.ts";
 import type { ProductDimensions } from "./dimensions.ts";
+import { tilesName } from "./user-array-names.ts";
 
 /** Elements of k that share a scale: those of a step of FP8. */
 export const scaledDepth = 128;
@@ -78,16 +80,25 @@ function spanOf(
 export function blockScaleSpecs(
   scales: BlockScales,
   { m, n, k }: { readonly m: Size; readonly n: Size; readonly k: Size },
-  batches: { readonly a: Size | undefined; readonly b: Size | undefined },
+  batches: Batches,
+): { readonly [name: string]: TensorSpec } {
+  return scaleSpecs(scales, { m, n, blocks: ceilDivSize(k, scaledDepth) }, batches);
+}
+
+interface Batches {
+  readonly a: Size | undefined;
+  readonly b: Size | undefined;
+}
+
+function scaleSpecs(
+  scales: BlockScales,
+  { m, n, blocks }: { readonly m: Size; readonly n: Size; readonly blocks: Size },
+  batches: Batches,
 ): { readonly [name: string]: TensorSpec } {
   const specOf = (name: "a" | "b", extent: Size): TensorSpec => {
     const batch = batches[name];
     const rows = scales[name] === 1 ? extent : ceilDivSize(extent, scales[name]);
-    return tensor(dtypes.f32, [
-      ...(batch === undefined ? [] : [batch]),
-      rows,
-      ceilDivSize(k, scaledDepth),
-    ]);
+    return tensor(dtypes.f32, [...(batch === undefined ? [] : [batch]), rows, blocks]);
   };
   return { [blockScaleNames.a]: specOf("a", m), [blockScaleNames.b]: specOf("b", n) };
 }
@@ -96,10 +107,12 @@ export function blockScaleSpecs(
 export function blockScaleInputs(
   { blockScales, batched }: ScaledProblem,
   dimensions: ProductDimensions,
+  blocks: Size = ceilDivSize(dimensions.k, scaledDepth),
 ): { readonly [name: string]: TensorSpec } {
   if (blockScales === undefined) return {};
   const batchOf = (name: "a" | "b") => (batched[name] ? dimensions.batch : undefined);
-  return blockScaleSpecs(blockScales, dimensions, { a: batchOf("a"), b: batchOf("b") });
+  const own = { m: dimensions.m, n: dimensions.n, blocks };
+  return scaleSpecs(blockScales, own, { a: batchOf("a"), b: batchOf("b") });
 }
 
 /** What of a product says where its scales are. */
@@ -124,21 +137,115 @@ export type StepScales = {
 
 /** The scales of a part in a block of k, by its number: one number for all, one for each, or one for each of some equal parts; none where blocks have none. */
 export function partScales(
-  { blockScales, batched }: ScaledProblem,
+  problem: ScaledProblem,
   argument: object,
-  { operand, batch, start, count }: ScaledPart,
+  part: ScaledPart,
   block: Scalar<"i32">,
 ): readonly Tile<"f32">[] {
-  if (blockScales === undefined) return [];
-  const named = argument as { readonly [name: string]: Ref<"f32"> | undefined };
-  const all = named[blockScaleNames[operand]];
-  if (all === undefined) throw new Error(`the kernel has no scales of ${operand}`);
-  const own = batched[operand] ? all.at(batch) : all;
-  const span = blockScales[operand];
-  if (span === 1) return [own.at(slice(start, count), block).load()];
+  const span = problem.blockScales?.[part.operand];
+  if (span === undefined) return [];
+  const own = scalesOf(problem, argument, part);
+  return loadedScales(span, part, (rows, count) => own.at(slice(rows, count), block).load());
+}
+
+/** What lies in rows of scales, of all rows of a part or of the equal parts of it. */
+function loadedScales(
+  span: number,
+  { start, count }: Pick<ScaledPart, "start" | "count">,
+  load: (row: Scalar<"i32">, count: number) => Tile<"f32">,
+): readonly Tile<"f32">[] {
+  if (span === 1) return [load(start, count)];
   const shared = sharedColumns(span, count);
   return Array.from({ length: count / shared }, (_, part) =>
-    own.at(slice(start.add(part * shared).div(span), 1), block).load(),
+    load(start.add(part * shared).div(span), 1),
+  );
+}
+
+function scalesOf(
+  { batched }: ScaledProblem,
+  argument: object,
+  { operand, batch }: Pick<ScaledPart, "operand" | "batch">,
+): Ref<"f32"> {
+  const all = scaleRef(argument, blockScaleNames[operand]);
+  return batched[operand] ? all.at(batch) : all;
+}
+
+function scaleRef(argument: object, name: string): Ref<"f32"> {
+  const found = (argument as { readonly [name: string]: Ref<"f32"> | undefined })[name];
+  if (found === undefined) throw new Error(`the kernel has no ${name}`);
+  return found;
+}
+
+/** Blocks of k whose scales are copied at once: rows of 16 bytes, the least that TMA takes. */
+export const blocksTogether = 4;
+
+/** Rows of scales in a slot where rows share one: more than a tile needs, for slots to begin at multiples of 128 bytes. */
+const sharedRows = 8;
+
+/** Bytes of a slot for the scales of a row or column, at most. */
+export const scaleSlotBytes = 4 * blocksTogether;
+
+/** Whether scales travel with what they belong to: rows of them have to begin at multiples of 16 bytes. */
+export function scalesTravel(
+  { blockScales }: Pick<ScaledProblem, "blockScales">,
+  k: number,
+): boolean {
+  return blockScales !== undefined && Math.ceil(k / scaledDepth) % blocksTogether === 0;
+}
+
+/** Slots for the scales of tiles of so many rows of a and columns of b. */
+export function scaleSlots(
+  { blockScales }: Pick<ScaledProblem, "blockScales">,
+  stages: number,
+  counts: { readonly a: number; readonly b: number },
+): { readonly [name: string]: ReturnType<typeof smem> } {
+  return Object.fromEntries(
+    (["a", "b"] as const).map((operand) => [
+      tilesName(blockScaleNames[operand]),
+      smem(dtypes.f32, [stages, slotRows(blockScales, operand, counts[operand]), blocksTogether]),
+    ]),
+  );
+}
+
+function slotRows(scales: BlockScales | undefined, operand: "a" | "b", count: number): number {
+  return scales?.[operand] === 1 ? count : sharedRows;
+}
+
+/** Starts the copy of the scales of a tile's rows or columns in a block of k, and of those beside it. */
+export function copyScales(
+  problem: ScaledProblem,
+  argument: object,
+  part: ScaledPart,
+  block: Scalar<"i32">,
+  slot: Scalar<"i32">,
+  landed: { readonly barrier: Barrier },
+): void {
+  const { operand, start, count } = part;
+  const span = problem.blockScales?.[operand] ?? 1;
+  const rows = slice(start.div(span), slotRows(problem.blockScales, operand, count));
+  const blocks = slice(block.div(blocksTogether).mul(blocksTogether), blocksTogether);
+  copyAsync(
+    scalesOf(problem, argument, part).at(rows, blocks),
+    scaleRef(argument, tilesName(blockScaleNames[operand])).at(slot),
+    landed,
+  );
+}
+
+/** The scales of a part, of a tile that begins at a place, from the slot that they came to. */
+export function slotScales(
+  problem: ScaledProblem,
+  argument: object,
+  part: ScaledPart & { readonly tile: Scalar<"i32"> },
+  block: Scalar<"i32">,
+  slot: Scalar<"i32">,
+): readonly Tile<"f32">[] {
+  const { operand, tile } = part;
+  const span = problem.blockScales?.[operand] ?? 1;
+  const own = scaleRef(argument, tilesName(blockScaleNames[operand])).at(slot);
+  const first = tile.div(span);
+  const place = block.rem(blocksTogether);
+  return loadedScales(span, part, (row, count) =>
+    own.at(slice(row.sub(first), count), place).load(),
   );
 }
 

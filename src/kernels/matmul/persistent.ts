@@ -50,7 +50,7 @@ import { threadRows } from "./configuration.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { askAhead, asksAhead } from "./mainloop/prefetch.ts";
 import { copyTiles } from "./mainloop/producer.ts";
-import { blockScaleInputs } from "./block-scales.ts";
+import { blockScaleInputs, blocksTogether, scaleSlots, scalesTravel } from "./block-scales.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { PersistentForm, Shapes, Work } from "./kernel-context.ts";
@@ -116,7 +116,8 @@ function traced(form: PersistentForm): KernelDefinition {
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
   const ofPrologue = prologue === undefined ? [] : copiedInputs(prologue);
-  const further = ofPrologue.length + (problem.sparse ? 1 : 0);
+  const travels = scalesTravel(problem, form.sizes.k);
+  const further = ofPrologue.length + (problem.sparse ? 1 : 0) + (travels ? 2 : 0);
   return kernel(
     {
       name: "matmul",
@@ -131,7 +132,11 @@ function traced(form: PersistentForm): KernelDefinition {
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
         ...inputs,
         ...(prologue && prologueSpecs(prologue, dimensions)),
-        ...blockScaleInputs(problem, dimensions),
+        ...blockScaleInputs(
+          problem,
+          dimensions,
+          travels ? dim("blocks", { multipleOf: blocksTogether }) : undefined,
+        ),
         ...(problem.sparse && { [metadataName]: metadataSpec(k, n) }),
       },
       outputs: {
@@ -149,6 +154,12 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(problem.sparse && {
           [tilesName(metadataName)]: smem(dtypes.u16, [stages, ...metadataTile(rows, depth)]),
         }),
+        ...(travels &&
+          scaleSlots(
+            problem,
+            stages,
+            configuration.swapAB ? { a: columns, b: rows } : { a: rows, b: columns },
+          )),
         ...Object.fromEntries(
           ofPrologue.map(({ name, dtype, perUnit }) => [
             tilesName(name),

@@ -9,6 +9,7 @@ import type { PieceShape } from "./epilogue/types.ts";
 import type { PersistentForm } from "./kernel-context.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { scaleSlotBytes } from "./block-scales.ts";
 import { copiedInputs } from "./prologue/prologue.ts";
 import { recipeOf } from "./f32-emulation.ts";
 import type { Recipe } from "./f32-emulation.ts";
@@ -228,7 +229,9 @@ export function stageBytes(problem: MatmulProblem): StageBytes {
     const blocks = depthOf(problem, recipe) / block;
     return { row: rowBytes / 2 + blocks * metadataBytes, column: rowBytes };
   }
-  if (recipe === undefined || prologue === undefined) return { row: rowBytes, column: rowBytes };
+  const scales = problem.blockScales === undefined ? 0 : scaleSlotBytes;
+  if (recipe === undefined || prologue === undefined)
+    return { row: rowBytes + scales, column: rowBytes + scales };
   const depth = depthOf(problem, recipe);
   const inputs = copiedInputs(prologue).reduce(
     (sum, { dtype, perUnit }) => sum + (perUnit * dtype.bits) / 8,

@@ -24,7 +24,7 @@ import type { Accumulator, Ref, Scalar, Tile } from "../../../lang/index.ts";
 import type { Segment } from "../../../lang/pipeline/stream-k.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import { addScaled, partScales } from "../block-scales.ts";
+import { addScaled, partScales, scalesTravel, slotScales } from "../block-scales.ts";
 import type { StepScales } from "../block-scales.ts";
 import { threadRows } from "../configuration.ts";
 import { computedRows, quickRows } from "./prologue-operand.ts";
@@ -64,8 +64,8 @@ export function sumsFor(work: Work): (...given: Parameters<typeof plainSums>) =>
 /** Tells every block that fills it that a slot has been read. */
 function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
   const { cluster } = form.configuration;
-  // TMA overwrites metadata that lanes have read.
-  if (metadata !== undefined) commitShared();
+  // TMA overwrites metadata and scales that lanes have read.
+  if (metadata !== undefined || scalesTravel(form.problem, form.sizes.k)) commitShared();
   if (cluster === 1) empty.at(slot).arrive();
   else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });
 }
@@ -379,18 +379,23 @@ function promotedSums(
   const { stages } = work.form.configuration;
   const place = work.place(tile);
   const none: Tile<"f32"> = zeros(dtypes.f32, sumShape(work));
-  const ofStep = (step: Scalar<"i32">) => scalesOfStep(work, place, index, from.add(step));
-  const start = { product: none, slot: first, scales: ofStep(constant(dtypes.i32, 0)) };
+  const travels = scalesTravel(work.form.problem, work.form.sizes.k);
+  const ofStep = (step: Scalar<"i32">, slot?: Scalar<"i32">) =>
+    scalesOfStep(work, place, index, from.add(step), slot);
+  const nothing: StepScales = { rows: [], columns: [] };
+  const before = travels ? nothing : ofStep(constant(dtypes.i32, 0));
+  const start = { product: none, slot: first, scales: before };
   const { product, slot } = loop({ to: steps, carry: start }, (step, carried) => {
     const turn = { index, step: from.add(step), place: () => place };
     waitFull(work, carried.slot);
     const begun = multiplySlot(work, emptySums(work), carried.slot, turn);
-    // Asked for a step before they are used, since memory takes longer than a step, and where tensor cores need not wait for their addresses.
-    const scales = ofStep(step.add(1).minimum(steps.sub(1)));
+    // What else there is to do is done while tensor cores multiply. From memory scales are asked for a step before they are used.
+    const own = travels ? ofStep(step, carried.slot) : carried.scales;
+    const scales = travels ? nothing : ofStep(step.add(1).minimum(steps.sub(1)));
     const product = begun.wait();
     release(work, carried.slot);
     return {
-      product: addScaled(carried.product, product, carried.scales),
+      product: addScaled(carried.product, product, own),
       slot: following(carried.slot, stages),
       scales,
     };
@@ -398,19 +403,28 @@ function promotedSums(
   return { product, slot, place };
 }
 
-/** The scales of a thread's rows and of its columns in a step, where blocks have such. */
+/** The scales of a thread's rows and of its columns in a step, where blocks have such: from a slot, or from memory. */
 function scalesOfStep(
   { form: { problem }, sides, shapes, named }: Work,
   { batch, top, left }: TilePlace,
   index: Scalar<"i32">,
   step: Scalar<"i32">,
+  slot: Scalar<"i32"> | undefined,
 ): StepScales {
-  const first = notBefore(top).add(index.mul(threadRows));
-  const ofPart = (operand: "a" | "b", start: Scalar<"i32">, count: number) =>
-    partScales(problem, named, { operand, batch, start, count }, step);
+  const ofPart = (
+    operand: "a" | "b",
+    [tile, start]: readonly [Scalar<"i32">, Scalar<"i32">],
+    count: number,
+  ) => {
+    const part = { operand, batch, start, count };
+    return slot === undefined
+      ? partScales(problem, named, part, step)
+      : slotScales(problem, named, { ...part, tile }, step, slot);
+  };
+  const [down, across] = [notBefore(top), notBefore(left)];
   return {
-    rows: ofPart(sides.rows.name, first, threadRows),
-    columns: ofPart(sides.columns.name, notBefore(left), shapes.columns),
+    rows: ofPart(sides.rows.name, [down, down.add(index.mul(threadRows))], threadRows),
+    columns: ofPart(sides.columns.name, [across, across], shapes.columns),
   };
 }
 

@@ -24,6 +24,7 @@ import { threadRows } from "../configuration.ts";
 import { notBefore } from "../scheduler/tile-scheduler.ts";
 import type { TilePlace } from "../scheduler/tile-scheduler.ts";
 import type { Work } from "../kernel-context.ts";
+import { copyScales, scalesTravel } from "../block-scales.ts";
 import { inputWindow } from "../prologue/prologue.ts";
 import { slotParts } from "../f32-emulation.ts";
 import { heldDepth, sideWindow } from "./operands.ts";
@@ -118,6 +119,19 @@ function fillSlots(work: Work, start: CopiedPlace, position: Integer, ring: Ring
       const first = position.mul(depth / block);
       copyAsync(metadataWindow(all, top, rows, first, depth), tiles.at(slot), landed);
     }
+    if (scalesTravel(form.problem, form.sizes.k))
+      for (const [{ name }, first, count] of [
+        [sides.rows, top, rows],
+        [sides.columns, left, shapes.columns],
+      ] as const)
+        copyScales(
+          form.problem,
+          work.named,
+          { operand: name, batch, start: first, count },
+          position,
+          slot,
+          landed,
+        );
     const part = parts[sides.columns.name];
     copyColumns(work, { part, batch, left, along, slot, isFirst, half: start.half });
     for (const { input, all, tiles } of work.prologueInputs)
