@@ -40,7 +40,6 @@ const defaultScopes: { readonly [S in MemorySpace]: MemoryScope } = {
   gmem: "device",
   smem: "block",
   peer: "cluster",
-  tmem: "block",
 };
 
 export const orderOptions = ["memoryOrder", "scope"] as const;

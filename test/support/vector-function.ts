@@ -93,15 +93,14 @@ type Exports = {
 
 /** Memory after functions of a module have run, which begins with `source` and has room for so many bytes behind it. */
 export function runModule(
-  code: Uint8Array<ArrayBuffer> | WebAssembly.Module,
+  bytes: Uint8Array<ArrayBuffer>,
   source: Uint8Array,
   room: number,
   run: (exports: Exports) => void,
 ): Uint8Array {
   const initial = Math.ceil((source.length + room) / pageBytes) + 1;
   const memory = new WebAssembly.Memory({ initial, maximum: 65536 });
-  const module = code instanceof WebAssembly.Module ? code : new WebAssembly.Module(code);
-  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
   const all = new Uint8Array(memory.buffer);
   all.set(source);
   run(exports as Exports);

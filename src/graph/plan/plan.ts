@@ -67,8 +67,6 @@ export interface OperationStep {
   readonly operation: Operation;
   readonly inputs: readonly NamedBuffer[];
   readonly outputs: readonly NamedBuffer[];
-  /** Whether the plan's text has the notes of the operation's plan. */
-  readonly isNoted: boolean;
   readonly name: string;
   readonly origin: Origin;
 }
