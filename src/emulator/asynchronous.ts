@@ -57,6 +57,17 @@ export function finishedOperations({ block }: WarpView, { generic }: Knowledge):
   return new Knowledge(clock, clock, clock);
 }
 
+/** For agents of the ordinary proxy, those that stand for them behind a proxy fence. */
+const fencedAgents = new WeakMap<MachineView, Map<number, number>>();
+
+function fencedAgent(machine: MachineView, agent: number): number {
+  const all = fencedAgents.get(machine) ?? new Map<number, number>();
+  fencedAgents.set(machine, all);
+  const found = all.get(agent) ?? machine.newAgent();
+  all.set(agent, found);
+  return found;
+}
+
 /** Who issues an operation. */
 export interface Issuer {
   readonly machine: MachineView;
@@ -105,7 +116,8 @@ export class Issue {
     const known = this.#known;
     const { machine, warp, instruction } = this.issuer;
     const proxy = this.#proxy;
-    machine.record({ place, bytes, mode, proxy, epoch, known, warp, lane, instruction });
+    const fencedBy = proxy === "generic" ? fencedAgent(machine, epoch.agent) : undefined;
+    machine.record({ place, bytes, mode, proxy, epoch, known, warp, lane, instruction, fencedBy });
   }
 
   /** Checks that the operation may read the tensor map at a place. */
@@ -136,8 +148,13 @@ export class Issue {
     const steps = epochs.filter((epoch) => epoch !== undefined);
     if (this.#proxy === "async") return completion(this.#known, steps);
     const clock = steps.reduce((all, { agent, count }) => all.with(agent, count), Clock.empty);
+    const { machine } = this.issuer;
+    const fenced = steps.reduce(
+      (all, { agent, count }) => all.with(fencedAgent(machine, agent), count),
+      clock,
+    );
     // Compilers in the field let wgmma read what cp.async brought without a fence, and it works.
-    return new Knowledge(clock, clock, Clock.empty);
+    return new Knowledge(fenced, clock, Clock.empty);
   }
 
   /** Tells the issuer, who waited, that the source is read or that all is done. */

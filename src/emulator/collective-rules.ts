@@ -2,6 +2,7 @@
 import { mbarrier } from "./barriers/rules.ts";
 import { clusterBarrier } from "./barriers/cluster.ts";
 import type { CollectiveRules } from "./collective.ts";
+import { clusterLaunchControl } from "./copies/cluster-launch-control.ts";
 import { tensormap } from "./copies/map-changes.ts";
 import { asyncReduction, asyncStore } from "./copies/remote.ts";
 import { cp } from "./copies/rules.ts";
@@ -15,6 +16,7 @@ export const collectiveRules: CollectiveRules = {
   mbarrier,
   cp,
   tensormap,
+  clusterlaunchcontrol: clusterLaunchControl,
   st: asyncStore,
   red: asyncReduction,
   barrier: clusterBarrier,

@@ -138,6 +138,8 @@ export interface RecordedAccess {
   readonly instruction: CollectiveInstruction;
   /** The read of a tensor map by a copy. */
   readonly ofMap?: boolean | undefined;
+  /** Of an operation by the ordinary proxy: the agent that stands for it behind a proxy fence. */
+  readonly fencedBy?: number | undefined;
 }
 
 export interface MachineView {
@@ -158,6 +160,8 @@ export interface MachineView {
   record(access: RecordedAccess): void;
   /** Runs `complete` later, in an order that the seed decides. */
   schedule(complete: () => void): void;
+  /** Takes a cluster that has not started, which then never does: the index of its first block; undefined where none is left. */
+  cancelCluster(): readonly [x: number, y: number, z: number] | undefined;
   /** Something changed that lanes of the cluster whose turn it is may be waiting for. */
   changed(): void;
   /** A finding after which the launch goes on. */

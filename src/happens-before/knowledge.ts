@@ -1,12 +1,13 @@
 /**
  * What a program thread may rely on. Ordinary accesses and asynchronous operations (TMA,
- * wgmma) see memory through different proxies, so a thread keeps three clocks:
+ * wgmma) see memory through different proxies, so a thread keeps several clocks:
  *
  * | clock   | who relies on it                                  | grows by                              |
  * |---------|---------------------------------------------------|---------------------------------------|
  * | generic | the thread's own ordinary accesses                | every step, every acquire             |
  * | shared  | asynchronous operations it issues, in shared memory | fence("smem"), acquire, completion  |
  * | global  | the same in global memory                         | fence("gmem"), acquire, completion    |
+ * | tensor  | products that it issues, in tensor memory         | issuing one, acquire                  |
  *
  * A thread that writes shared memory and hands it to a copy issued by another thread:
  *
@@ -15,7 +16,8 @@
  *   issuer                                                     acquire: its shared clock includes (1, 4)
  *
  * Without the fence only the issuer's generic clock would, and the copy would race with the store.
- * Both other clocks are always covered by `generic`.
+ * `shared` and `global` are always covered by `generic`. `tensor` holds products alone, whether they are over or not: tensor cores take them in the order
+ * in which they were issued, so that a product follows another one that nobody has waited for.
  *
  * That a thread has *passed a wait* is no access, and no proxy hides it: a copy issued after the wait
  * is acquired by whoever awaits the copy. Waits are therefore steps of a second agent of the thread, which is
@@ -35,11 +37,13 @@ export class Knowledge {
   readonly generic: Clock;
   readonly shared: Clock;
   readonly global: Clock;
+  readonly tensor: Clock;
 
-  constructor(generic: Clock, shared: Clock, global: Clock) {
+  constructor(generic: Clock, shared: Clock, global: Clock, tensor: Clock = Clock.empty) {
     this.generic = generic;
     this.shared = shared;
     this.global = global;
+    this.tensor = tensor;
   }
 
   /** What either knows; this one or `other` itself where that one covers both. */
@@ -48,10 +52,16 @@ export class Knowledge {
     const generic = this.generic.join(other.generic);
     const shared = this.shared.join(other.shared);
     const global = this.global.join(other.global);
+    const tensor = this.tensor.join(other.tensor);
     for (const input of [this, other])
-      if (input.generic === generic && input.shared === shared && input.global === global)
+      if (
+        input.generic === generic &&
+        input.shared === shared &&
+        input.global === global &&
+        input.tensor === tensor
+      )
         return input;
-    return new Knowledge(generic, shared, global);
+    return new Knowledge(generic, shared, global, tensor);
   }
 
   /** With a finished asynchronous operation known: no proxy stands between it and anything later. */
@@ -60,7 +70,14 @@ export class Knowledge {
       this.generic.with(agent, count),
       this.shared.with(agent, count),
       this.global.with(agent, count),
+      this.tensor,
     );
+  }
+
+  /** With a product known to be issued, which later ones follow. */
+  withIssued({ agent, count }: Epoch): Knowledge {
+    const { generic, shared, global, tensor } = this;
+    return new Knowledge(generic, shared, global, tensor.with(agent, count));
   }
 }
 
@@ -69,10 +86,10 @@ export class Knowledge {
  * when it was issued. Not all the issuer knew: it does not wait for the issuer's ordinary accesses.
  */
 export function completion(atIssue: Knowledge, finished: readonly Epoch[]): Knowledge {
-  const { shared, global } = atIssue;
+  const { shared, global, tensor } = atIssue;
   return finished.reduce(
     (known, epoch) => known.withFinished(epoch),
-    new Knowledge(shared.join(global), shared, global),
+    new Knowledge(shared.join(global), shared, global, tensor),
   );
 }
 
@@ -100,7 +117,7 @@ export class Timeline implements Epoch {
   }
 
   #know(generic: Clock, shared: Clock, global: Clock): void {
-    this.#knowledge = new Knowledge(generic, shared, global);
+    this.#knowledge = new Knowledge(generic, shared, global, this.#knowledge.tensor);
   }
 
   /** Begins the next step. */
@@ -127,6 +144,11 @@ export class Timeline implements Epoch {
     this.#lastWait = { agent, count: (this.#lastWait?.count ?? 0) + 1 };
     this.finish(this.#lastWait);
     return this.#lastWait;
+  }
+
+  /** Notes a product that it has issued. */
+  issued(epoch: Epoch): void {
+    this.#knowledge = this.#knowledge.withIssued(epoch);
   }
 
   /** Learns that an asynchronous operation has finished. */

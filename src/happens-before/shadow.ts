@@ -45,6 +45,13 @@ export interface TrackedAccess extends Epoch {
   readonly wantsContents?: boolean | undefined;
   /** Of an atomic: whether what it writes follows from what was there. */
   readonly updates?: boolean | undefined;
+  /**
+   * An agent whose same step others know of behind a proxy fence alone. It is there where the end of the operation makes its access
+   * visible to all proxies, as compilers in the field rely on, and some readers take that for a missing fence.
+   */
+  readonly fencedBy?: number | undefined;
+  /** Whether it is such a reader. */
+  readonly insistsOnFence?: boolean | undefined;
   /** Whether it may meet this other atomic or observer in any order; left out, it may meet all. */
   mayMeet?(other: TrackedAccess): boolean;
 }
@@ -88,10 +95,18 @@ interface State<A> {
 
 export interface ShadowOptions {
   readonly granules: number;
-  readonly space: "smem" | "gmem";
+  readonly space: "smem" | "gmem" | "tmem";
   /** Whether reading a granule nobody has written is right. */
   readonly initialised: boolean;
 }
+
+/** What asynchronous operations rely on. No proxy stands before tensor memory, whose products follow each other besides. */
+const asynchronousClocks: { readonly [S in ShadowOptions["space"]]: (known: Knowledge) => Clock } =
+  {
+    smem: ({ shared }) => shared,
+    gmem: ({ global }) => global,
+    tmem: ({ generic, tensor }) => generic.join(tensor),
+  };
 
 const untouched: State<never> = {
   write: undefined,
@@ -123,7 +138,7 @@ export class ShadowMemory<A extends TrackedAccess = Access> {
     const { granules, space, initialised } = this.#options;
     this.#granules ??= new Int32Array(granules);
     if (this.#states.length > this.#collectAt) this.#collect(this.#granules);
-    const asynchronous = space === "smem" ? knowledge.shared : knowledge.global;
+    const asynchronous = asynchronousClocks[space](knowledge);
     const step = new Step(access, knowledge.generic, asynchronous, initialised);
     return new ShadowCursor(this.#granules, this.#states, step);
   }
@@ -340,10 +355,19 @@ class Step<A extends TrackedAccess> {
   /** Whether the access comes after `earlier`; reports that it does not. */
   #order(earlier: A, granule: number): boolean {
     const { agent, count } = earlier;
-    if (agent === this.#access.agent || this.#clock.includes(agent, count)) return true;
+    if (agent === this.#access.agent || this.#clock.includes(agent, count)) {
+      if (this.#lacksFence(earlier))
+        this.#report({ kind: "race", earlier, current: this.#access, granule, missing: "fence" });
+      return true;
+    }
     const missing = this.#generic.includes(agent, count) ? "fence" : "order";
     this.#report({ kind: "race", earlier, current: this.#access, granule, missing });
     return false;
+  }
+
+  #lacksFence({ fencedBy, count }: A): boolean {
+    const insists = this.#access.insistsOnFence === true && fencedBy !== undefined;
+    return insists && !this.#clock.includes(fencedBy, count);
   }
 
   /** A reader wants something there, written under its own name. */

@@ -8,6 +8,7 @@ import { controlOps } from "./ops/control.ts";
 import { memoryOps } from "./ops/memory.ts";
 import { placedOps } from "./ops/placed.ts";
 import { synchronizationOps } from "./ops/synchronization.ts";
+import { tensorMemoryOps } from "./ops/tensor-memory.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
 import type { AnyOp, Op } from "./node.ts";
@@ -19,6 +20,7 @@ const table = Object.freeze({
   ...tileOps,
   ...memoryOps,
   ...asynchronousOps,
+  ...tensorMemoryOps,
   ...synchronizationOps,
   ...controlOps,
   ...placedOps,

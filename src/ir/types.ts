@@ -28,8 +28,9 @@ export interface TileType {
   readonly layout?: string;
 }
 
-/** `peer` is the shared memory of another block of the cluster. */
-export type MemorySpace = "gmem" | "smem" | "peer";
+/** `peer` is the shared memory of another block of the cluster, `tmem` the tensor memory of this one. */
+export const memorySpaces = ["gmem", "smem", "peer", "tmem"] as const;
+export type MemorySpace = (typeof memorySpaces)[number];
 
 export interface RefType {
   readonly kind: "ref";

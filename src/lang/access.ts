@@ -35,6 +35,8 @@ import { dataObject, refuseTileMethods, Tile } from "./tile.ts";
 import { emit, emitOrigin, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { origin, Traced, useValue, wrongKind } from "./traced.ts";
+import { tmemShapes } from "../ir/ops/tensor-memory.ts";
+import type { TmemShape } from "../ir/ops/tensor-memory.ts";
 
 /** How an atomic update combines the old element and the new value. */
 export type AtomicFunction = (typeof atomicFunctions)[number];
@@ -59,6 +61,8 @@ export interface AtomicOptions extends AccessOptions, ScopeOption {
 export interface StoreOptions extends AccessOptions, ScopeOption {
   /** Whether others may access the elements meanwhile (relaxed), and whoever acquires them sees what was done before (release); weak unless given. */
   readonly memoryOrder?: StoreOrder;
+  /** By which instructions tensor memory is written, as loads have it. */
+  readonly shape?: TmemShape;
 }
 
 /** What a load of one element orders. */
@@ -76,6 +80,8 @@ export interface LoadOptions<D extends DTypeName = DTypeName>
   readonly outOfBounds?: "pad";
   /** Tells the L2 cache to drop what is read first, or last; the window is one of global memory. */
   readonly evict?: (typeof evictions)[number];
+  /** By which instructions tensor memory is read: lanes and bits of each; a row to each thread unless given. */
+  readonly shape?: TmemShape;
 }
 
 type AtomicResult<V, D extends DTypeName> = [Extract<V, { readonly kind: "tile" }>] extends [never]
@@ -114,6 +120,25 @@ export function promiseOf(
   return { inBounds };
 }
 
+/** The instructions by which tensor memory is accessed, where the user says so; tiles of it are whole, so that nothing else can be said. */
+function tmemShape(
+  label: "load" | "store",
+  options: { readonly shape?: TmemShape },
+  location: Location,
+): { readonly shape?: TmemShape } {
+  requireKnownOptions(`${label} of tensor memory`, options, ["shape"], "TW1033", location);
+  const { shape } = options;
+  if (shape === undefined) return {};
+  if (!tmemShapes.includes(shape))
+    wrongKind(
+      `shape of ${label}`,
+      tmemShapes.map((each) => `"${each}"`).join(", "),
+      shape,
+      location,
+    );
+  return { shape };
+}
+
 export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced {
   static {
     refuseTileMethods(this.prototype);
@@ -137,6 +162,12 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   /** Reads the elements into a tile; `fill`, or 0, stands where the window overhangs the array. */
   load(options: LoadOptions<D> = {}): Tile<D> {
     const location = captureLocation();
+    if (this.#space === "tmem") {
+      const ref = useValue(this, location);
+      return new Tile(
+        emitOrigin("tmem_load", { ref }, tmemShape("load", options, location), location),
+      );
+    }
     const { ref, indices, attributes, inside } = this.#elements(location);
     const known = ["where", "fill", "evict", "outOfBounds", "inBounds", ...orderOptions];
     requireKnownOptions("load", options, known, "TW1033", location);
@@ -164,6 +195,12 @@ export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced
   /** Writes a value, broadcast to the elements; what overhangs the array is dropped. */
   store(value: Operand<D>, options: StoreOptions = {}): void {
     const location = captureLocation();
+    if (this.#space === "tmem") {
+      const ref = useValue(this, location);
+      const tile = this.#stored("store", value, location);
+      emit("tmem_store", { ref, value: tile }, tmemShape("store", options, location), location);
+      return;
+    }
     const { ref, indices, attributes, inside } = this.#elements(location);
     const mask = this.#mask("store", options, inside, location);
     const stored = this.#stored("store", value, location);

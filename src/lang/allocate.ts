@@ -56,7 +56,11 @@ const memberAlignment = 128;
 export function allocate(name: string, spec: ScratchSpec): unknown {
   switch (spec.kind) {
     case "memory": {
-      const { space, dtype, shape, layout, location } = spec;
+      const { space, dtype, shape, layout, packed, location } = spec;
+      if (space === "tmem") {
+        const attributes = { dtype, shape: numbersOf(shape), name, ...(packed && { packed }) };
+        return new Ref(emitOrigin("alloc_tmem", {}, attributes, location));
+      }
       const attributes = { space, dtype, shape, name, ...layoutAttribute(layout) };
       return new Ref(emitOrigin("alloc", {}, attributes, location));
     }
@@ -118,7 +122,7 @@ function allocateUnion(
   );
 }
 
-/** The types allow nothing else for shared memory; `smem` is called from JavaScript too. */
+/** The types allow nothing else for shared and tensor memory; `smem` is called from JavaScript too. */
 function numbersOf(sizes: readonly Size[]): readonly number[] {
   return sizes.map((size) => (typeof size === "number" ? size : NaN));
 }

@@ -56,10 +56,13 @@ export interface ScalarSpec<D extends DTypeName = DTypeName> {
   readonly dtype: DType<D>;
 }
 
+/** Memories that a kernel can have scratch in. */
+export type ScratchSpace = "smem" | "gmem" | "tmem";
+
 /** Scratch memory. */
 export interface MemorySpec<
   D extends DTypeName = DTypeName,
-  Space extends "smem" | "gmem" = "smem" | "gmem",
+  Space extends ScratchSpace = ScratchSpace,
 > {
   readonly kind: "memory";
   /** Which memory it is. */
@@ -70,6 +73,8 @@ export interface MemorySpec<
   readonly shape: readonly Size[];
   /** How shared memory is stored, where the user says so. */
   readonly layout: SharedLayout | undefined;
+  /** Whether elements of tensor memory share columns. */
+  readonly packed: boolean;
   /** Where the program declares it. */
   readonly location: Location;
 }
@@ -133,7 +138,7 @@ export interface UnionSpec<Members extends UnionGroup = UnionGroup> {
 export type ScratchSpec = MemorySpec | BarrierSpec | ClusterBarrierSpec | SemaphoreSpec | UnionSpec;
 
 /** Scratch that can be allocated in the middle of a kernel: what lives within a block, and counters of the grid. */
-export type ScopedSpec = Exclude<ScratchSpec, MemorySpec> | MemorySpec<DTypeName, "smem">;
+export type ScopedSpec = Exclude<ScratchSpec, MemorySpec> | MemorySpec<DTypeName, "smem" | "tmem">;
 
 /** An array argument of a kernel; contiguous in row-major order unless `strides` are given. */
 export function tensor<D extends DTypeName>(
@@ -199,7 +204,7 @@ export function smem<D extends DTypeName>(
   requireKnownOptions("smem", options, ["layout"], "TW1033", location);
   const { layout } = options;
   const stated = layout === undefined ? undefined : sharedLayoutOf(layout, shape, location);
-  return memory("smem", dtype, shape, location, stated);
+  return memory("smem", dtype, shape, location, { layout: stated });
 }
 
 /** The layout that is meant, which must be able to store the shape. */
@@ -223,12 +228,31 @@ export function gmem<D extends DTypeName>(
   return memory("gmem", dtype, shape, captureLocation());
 }
 
-function memory<D extends DTypeName, Space extends "smem" | "gmem">(
+/**
+ * Tensor memory of the block, uninitialised: tiles of 128 or 64 rows, in which `tcgen05Mma` adds up. Axes in front are tiles side by side. With
+ * `packed`, elements of 8 and 16 bits share columns, as left factors of products do; sums of 16 bits have a column each.
+ */
+export function tmem<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly number[],
+  options: { readonly packed?: boolean } = {},
+): MemorySpec<D, "tmem"> {
+  const location = captureLocation();
+  requireKnownOptions("tmem", options, ["packed"], "TW1033", location);
+  const { packed = false } = options;
+  if (typeof packed !== "boolean") wrongKind("packed of tmem", "true or false", packed, location);
+  return memory("tmem", dtype, shape, location, { packed });
+}
+
+function memory<D extends DTypeName, Space extends ScratchSpace>(
   space: Space,
   dtype: DType<D>,
   shape: readonly Size[],
   location: Location,
-  layout?: SharedLayout,
+  {
+    layout,
+    packed = false,
+  }: { readonly layout?: SharedLayout | undefined; readonly packed?: boolean } = {},
 ): MemorySpec<D, Space> {
   requireDType(dtype, location);
   requireShape(space, shape, location);
@@ -238,6 +262,7 @@ function memory<D extends DTypeName, Space extends "smem" | "gmem">(
     dtype,
     shape: Object.freeze([...shape]),
     layout,
+    packed,
     location,
   });
 }
@@ -381,7 +406,7 @@ export const specNames: { readonly [K in AnySpec["kind"]]: string } = {
   array: "tensor(…)",
   arrays: "tensors(…)",
   scalar: "scalar(…)",
-  memory: "smem(…) or gmem(…)",
+  memory: "smem(…), gmem(…) or tmem(…)",
   barrier: "barrier(…)",
   "cluster barrier": "clusterBarrier(…)",
   semaphore: "semaphore(…)",

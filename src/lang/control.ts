@@ -385,12 +385,12 @@ export function scoped(
 
 function requireScoped(name: string, spec: unknown, location: Location): void {
   const isLocal = isSpec(spec, ["barrier", "cluster barrier", "semaphore", "union"]);
-  if (isLocal || (isSpec(spec, ["memory"]) && spec.space === "smem")) return;
+  if (isLocal || (isSpec(spec, ["memory"]) && spec.space !== "gmem")) return;
   throw new TilewrightError({
     code: "TW1031",
     message: `${name} cannot be allocated by scoped`,
     location,
-    expected: "smem(…), barrier(…), clusterBarrier(…), semaphore(…) or union(…)",
+    expected: "smem(…), tmem(…), barrier(…), clusterBarrier(…), semaphore(…) or union(…)",
     found: describeSpec(spec),
   });
 }

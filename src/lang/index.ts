@@ -51,6 +51,7 @@ export {
   scalar,
   semaphore,
   smem,
+  tmem,
   union,
 } from "./arguments.ts";
 export type {
@@ -75,6 +76,8 @@ export {
   waitGroup,
   wgmma,
 } from "./async.ts";
+export { tcgen05Commit, tcgen05Mma } from "./tensor-memory.ts";
+export type { Tcgen05MmaOptions } from "./tensor-memory.ts";
 export type { CopyOptions, ProductOptions } from "./async.ts";
 export { loop, returnIf, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
 export type { CarryingLoop, CarryingLoopControl, LoopBounds, LoopControl } from "./control.ts";

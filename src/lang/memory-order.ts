@@ -40,6 +40,7 @@ const defaultScopes: { readonly [S in MemorySpace]: MemoryScope } = {
   gmem: "device",
   smem: "block",
   peer: "cluster",
+  tmem: "block",
 };
 
 export const orderOptions = ["memoryOrder", "scope"] as const;

@@ -382,7 +382,7 @@ function checkEntries(
         message: `${name} cannot be ${what}`,
         location,
         expected: kinds
-          .map((kind) => (kind === "memory" ? "smem(…), gmem(…)" : specNames[kind]))
+          .map((kind) => (kind === "memory" ? "smem(…), gmem(…), tmem(…)" : specNames[kind]))
           .join(", "),
         found: describeSpec(spec),
         ...(what === "an output" && { remedy: "a single result is `tensor(dtype, [1])`" }),

@@ -5,7 +5,7 @@
  *   ready --> running --blocked--> waiting --woken--> ready
  *                     --ended---->
  */
-import { CopyGroups, ProductQueue } from "./asynchronous.ts";
+import { CopyGroups, ProductQueue, TensorQueue } from "./asynchronous.ts";
 import type { BarrierElement } from "./barriers.ts";
 import type { Block, Cluster } from "./block.ts";
 import type { Allocation } from "./allocation.ts";
@@ -94,6 +94,7 @@ interface Inheritance {
   readonly parent: Agent;
   readonly warp: number;
   readonly groups: CopyGroups;
+  readonly tensor: TensorQueue;
 }
 
 export class Agent {
@@ -125,6 +126,9 @@ export class Agent {
   readonly groups: CopyGroups;
   /** Those of its warps, which go on from one time that they run on their own to the next. */
   readonly #groupsOfWarps: CopyGroups[] = [];
+  /** What it has started on tensor memory; its warps have queues of their own, which go on likewise. */
+  readonly tensor: TensorQueue;
+  readonly #tensorOfWarps: TensorQueue[] = [];
   readonly products = new ProductQueue();
   /** Its own scoped allocations, by their number. */
   readonly allocated: SlotValue[] = [];
@@ -141,6 +145,7 @@ export class Agent {
     this.parent = parent;
     this.warp = inheritance?.warp;
     this.groups = inheritance?.groups ?? new CopyGroups();
+    this.tensor = inheritance?.tensor ?? new TensorQueue();
     this.slots =
       parent === undefined
         ? new Array<SlotValue>(machine.program.slots).fill(undefined)
@@ -222,7 +227,8 @@ export class Agent {
     const start = this.position;
     this.warps = Array.from({ length: this.machine.program.kernel.warps }, (_, warp) => {
       const groups = (this.#groupsOfWarps[warp] ??= new CopyGroups());
-      const agent = new Agent(this.block, this.thread, { parent: this, warp, groups });
+      const tensor = (this.#tensorOfWarps[warp] ??= new TensorQueue());
+      const agent = new Agent(this.block, this.thread, { parent: this, warp, groups, tensor });
       agent.position = start;
       agent.slots[indexSlot] = warp;
       return agent;

@@ -13,7 +13,7 @@ export type Sharing = "grid" | "block" | "private";
 export interface Allocation {
   readonly op: Extract<
     AnyOp,
-    { kind: "alloc" | "alloc_union" | "alloc_barrier" | "alloc_semaphore" }
+    { kind: "alloc" | "alloc_tmem" | "alloc_union" | "alloc_barrier" | "alloc_semaphore" }
   >;
   readonly sharing: Sharing;
   /** Extents; of a barrier or union, how many barriers or bytes. */

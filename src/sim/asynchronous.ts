@@ -58,6 +58,38 @@ export class CopyGroups {
   }
 }
 
+/** What a thread has started on tensor memory, which is over in this order. */
+export class TensorQueue {
+  readonly #waiting: (() => void)[] = [];
+  #started: Epoch[] = [];
+
+  /** Started since the last commit that nobody can have missed: products and copies, by the agents that read and write for them. */
+  get started(): readonly Epoch[] {
+    return this.#started;
+  }
+
+  push(complete: () => void, epochs: readonly Epoch[]): void {
+    this.#waiting.push(complete);
+    this.#started.push(...epochs);
+  }
+
+  /** A commit is told of what came before, and of nothing twice: later ones follow it. */
+  commit(arrive: () => void): void {
+    this.#waiting.push(arrive);
+  }
+
+  completeOldest(): void {
+    const complete = this.#waiting.shift();
+    if (complete === undefined) throw new Error("nothing is under way in tensor memory");
+    complete();
+  }
+
+  /** Forgets what the agent knows to be over. */
+  settle(isOver: (epoch: Epoch) => boolean): void {
+    this.#started = this.#started.filter((epoch) => !isOver(epoch));
+  }
+}
+
 /** A wgmma that has been started. */
 export interface Product extends Work {
   compute(): void;

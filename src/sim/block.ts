@@ -114,7 +114,7 @@ export class Block {
     const memory = machine.takeShared(site);
     memory.renew(this);
     if (op.kind === "alloc_union") return wholeView(memory, u8, [op.attributes.bytes]);
-    if (op.kind === "alloc")
+    if (op.kind === "alloc" || op.kind === "alloc_tmem")
       return wholeView(memory, op.attributes.dtype, op.attributes.shape.map(Number));
     throw new Error(`${op.kind} is not in shared memory`);
   }

@@ -250,14 +250,16 @@ export class Machine implements AgentMachine {
     return wholeView(memory, dtype, shape);
   }
 
-  /** Shared memory for an allocation, used before or new. */
+  /** Shared or tensor memory for an allocation, used before or new. */
   takeShared(site: number): Memory {
     const used = this.#freeShared[site]?.pop();
     if (used !== undefined) return used;
     const { op, bytes, granuleBytes } = this.allocation(site);
-    const { name = op.kind === "alloc_union" ? "the union" : "the smem buffer" } = op.attributes;
+    const space = op.kind === "alloc_tmem" ? "tmem" : "smem";
+    const usual = op.kind === "alloc_union" ? "the union" : `the ${space} buffer`;
+    const { name = usual } = op.attributes;
     return new Memory(
-      { name, space: "smem", location: op.location, site },
+      { name, space, location: op.location, site },
       new Uint8Array(bytes),
       this.checks ? { granuleBytes, initialised: false } : undefined,
     );

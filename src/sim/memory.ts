@@ -42,7 +42,7 @@ export interface Shadow {
 export interface MemoryDescription {
   /** How reports name it: the argument's name, or the kind of allocation. */
   readonly name: string;
-  readonly space: "gmem" | "smem";
+  readonly space: "gmem" | "smem" | "tmem";
   readonly location: Location | undefined;
   /** The allocation's number in the program; −1 for arguments. */
   readonly site: number;

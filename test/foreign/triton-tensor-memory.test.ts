@@ -129,6 +129,8 @@ describe.each(programs.map((program, place) => ({ ...program, seeds: seedsOf(pla
       const fences = result.notes.filter(({ code }) => code === "TW8086");
       const opcodes = fences.map(({ message }) => /tcgen05\.([a-z]+)/.exec(message)?.[1]);
       expect([...new Set(opcodes)]).toEqual(unfenced);
+      const proxies = result.notes.filter(({ code }) => code === "TW8015");
+      expect(proxies.length > 0).toBe(program.name !== "f16-tma");
       for (const note of result.notes) expect(note.message).toMatch(/kernels\.py:\d+/);
     });
   },

@@ -158,6 +158,13 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   %36 = assume %9 {multipleOf = 16} : i32
   %37 = assume %36 {least = 0n, greatest = 64n} : i32
   %38 = assume %37 {below = 12} : i32
+  %39 = alloc_tmem {dtype = f32, shape = [2, 64, 64], name = "sums"} : ref<tmem, f32, [2, 64, 64]>
+  %40 = slice_ref %39 offsets(%9, %8, %8) {sizes = [1, 64, 64], dropped = [0]} : ref<tmem, f32, [64, 64]>
+  tcgen05_mma %40, %2, %2
+  tcgen05_mma %40, %2, %2 adds(%10)
+  tcgen05_commit %5 index(%8)
+  %41 = tmem_load %40 {shape = "16x128b"} : tile<f32, [64, 64]>
+  tmem_store %40, %41
   yield
 }
 

@@ -545,6 +545,9 @@ const rules: OpRules<[Checker], void> = {
     if (metadata) checker.lies(op, metadata, named.wgmmaMetadata(bits, checker.warps));
   },
   wgmma_wait: inFlight,
+  ...{ alloc_tmem: nothing, tmem_load: nothing, tmem_store: nothing },
+  tcgen05_mma: (op, checker) => checker.operandLegal(op, op.operands.b, "right"),
+  tcgen05_commit: nothing,
 
   alloc_barrier: nothing,
   linear_index: nothing,

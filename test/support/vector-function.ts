@@ -93,14 +93,15 @@ type Exports = {
 
 /** Memory after functions of a module have run, which begins with `source` and has room for so many bytes behind it. */
 export function runModule(
-  bytes: Uint8Array<ArrayBuffer>,
+  code: Uint8Array<ArrayBuffer> | WebAssembly.Module,
   source: Uint8Array,
   room: number,
   run: (exports: Exports) => void,
 ): Uint8Array {
   const initial = Math.ceil((source.length + room) / pageBytes) + 1;
   const memory = new WebAssembly.Memory({ initial, maximum: 65536 });
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
+  const module = code instanceof WebAssembly.Module ? code : new WebAssembly.Module(code);
+  const { exports } = new WebAssembly.Instance(module, { env: { memory } });
   const all = new Uint8Array(memory.buffer);
   all.set(source);
   run(exports as Exports);

@@ -51,6 +51,9 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
     ] as const),
   ],
   "in accesses.test.ts": ["copy_async", "dot"],
+  "in test/tensor-memory.test.ts": [
+    ...(["alloc_tmem", "tmem_load", "tmem_store", "tcgen05_mma", "tcgen05_commit"] as const),
+  ],
   "what they meet for is their scratch": [
     "convert_layout",
     "debug_print",

@@ -110,7 +110,6 @@ function compile({ name, grid, location }: Kernel): CpuKernel {
       { kind: "deadlock", text: "a barrier", location, values: [] },
     ],
     prints: [],
-    hostCalls: [],
   };
 }
 

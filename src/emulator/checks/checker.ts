@@ -45,6 +45,11 @@ type Race = Conflict<MemoryAccess> & { readonly kind: "race" };
 /** Four bytes that have been written. */
 const writtenWord = 0x02020202;
 
+/** Products and copies beside tensor memory, before which compilers in the field leave out proxy fences. */
+function isTensorCore({ opcode }: Instruction): boolean {
+  return opcode.startsWith("tcgen05.");
+}
+
 /** Stands for the end of a block in reports. */
 const blockEnd: Instruction = { kind: "instruction", opcode: "the end", operands: [] };
 
@@ -278,7 +283,8 @@ export class Checker {
 
   /** An access that a collective instruction makes, or has made for it later. */
   record(recorded: RecordedAccess): void {
-    const { place, bytes, mode, proxy, epoch, known, warp, lane, instruction, ofMap } = recorded;
+    const { place, bytes, mode, proxy, epoch, known, warp, lane, instruction } = recorded;
+    const { ofMap, fencedBy } = recorded;
     if (place.space !== "global" && place.space !== "shared") return;
     const { agent, count } = epoch;
     const access: MemoryAccess = {
@@ -292,6 +298,8 @@ export class Checker {
       warp: warp.index,
       block: warp.block.index,
       ofMap,
+      fencedBy,
+      insistsOnFence: isTensorCore(instruction.instruction),
     };
     const touched = this.#shadows.begin(access, known);
     touched.run(place.block, place.offset, bytes);
@@ -356,7 +364,7 @@ export class Checker {
     const code = missing !== "fence" ? "TW8014" : current.ofMap === true ? "TW8059" : "TW8015";
     // Other warps may meet the same two instructions the other way round.
     const places = [earlier, current].map((each) => `${each.op.opcode} ${place(each)}`).sort();
-    const isNote = code === "TW8015" && current.op.opcode.startsWith("tcgen05.");
+    const isNote = code === "TW8015" && isTensorCore(current.op);
     const say = isNote && !this.#launch.isOwn ? "note" : "report";
     this.#once(
       `${code} ${places.join(" ")}`,

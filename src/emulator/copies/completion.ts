@@ -39,20 +39,56 @@ export function inBlock(place: Place, block: BlockView): Place {
   return { ...place, block, views: block.shared };
 }
 
-/** The barriers that a copy tells, one a target; each must be there when the copy is issued. */
+/**
+ * The barriers that a copy tells, one a target; each must be there when the copy is issued. A copy of a pair of blocks may
+ * tell that of either block, its multicast those of the even or of the odd blocks, as the address says:
+ *
+ *   targets 0 1 2 3, multicast, barrier of block 0    tells 0 0 2 2
+ */
 export function completionBarriers(
   issuer: Issuer,
   barrier: OperandView,
   targets: readonly BlockView[],
   multicast: boolean,
 ): readonly Place[] {
+  const { modifiers } = issuer.instruction;
   const own = barrierPlace(issuer, "shared", barrier.address(issuer.warp, issuer.lane));
-  const places = multicast ? targets.map((block) => inBlock(own, block)) : [own];
+  const isPair = modifiers.includes("cta_group::2");
+  if (!multicast && (isPair || modifiers.includes("cta_group::1")))
+    requireReach(issuer, own, targets, isPair);
+  const places = multicast
+    ? targets.map((block) => inBlock(own, isPair ? ofPair(block, own) : block))
+    : [own];
   for (const place of places) {
     findBarrier(issuer, place);
     recordOrdinary(issuer, place, barrierBytes, "atomic");
   }
   return places;
+}
+
+/** Of the pair that a block is in, the one on the same side as where a barrier lies. */
+function ofPair(block: BlockView, { block: side }: Place): BlockView {
+  const rank = (block.rank & ~1) | ((side?.rank ?? 0) & 1);
+  return block.cluster[rank] ?? block;
+}
+
+/** The barrier is in the block that the copy writes to, or in the other one of its pair. */
+function requireReach(
+  { instruction, warp }: Issuer,
+  { block }: Place,
+  targets: readonly BlockView[],
+  isPair: boolean,
+): void {
+  const [target] = targets;
+  const ranks = [target?.rank ?? 0, ...(isPair ? [(target?.rank ?? 0) ^ 1] : [])];
+  if (block !== undefined && ranks.includes(block.rank)) return;
+  throw new TilewrightError({
+    code: "TW8094",
+    message: `${instruction.instruction.opcode} of ${warp.title} would tell a barrier of another block`,
+    location: instruction.location,
+    expected: `a barrier of block ${ranks.join(" or ")} of the cluster`,
+    found: `one of block ${block?.rank ?? "none"}`,
+  });
 }
 
 /**

@@ -29,6 +29,8 @@ export class Grid {
   readonly #scheduler: WarpScheduler;
   #nextBlock = 0;
   #endBlock: number;
+  /** Clusters that others have taken before they started. */
+  readonly #canceled = new Set<number>();
   /** Those with lanes that have not ended. */
   readonly #clusters = new Set<ClusterState>();
 
@@ -37,7 +39,12 @@ export class Grid {
     this.#shape = shape;
     this.#clusterSize = shape.cluster ?? 1;
     this.#limit = residentLimit(launch, shape);
-    this.#eager = launch.program.communicates ? eagerBlocks : 0;
+    // Work is taken from others only where hardware would not have started them at once.
+    const takesWork = launch.program.sites.some(({ instruction }) =>
+      instruction.opcode.startsWith("clusterlaunchcontrol.try_cancel"),
+    );
+    this.#eager = takesWork ? this.#limit : launch.program.communicates ? eagerBlocks : 0;
+    launch.unstarted = () => this.#cancel();
     this.#scheduler = new WarpScheduler(
       launch,
       () => this.#start(),
@@ -62,9 +69,24 @@ export class Grid {
     return this.#clusters.size * this.#clusterSize;
   }
 
+  /** Takes a cluster that has not started, any of them: the index of its first block. */
+  #cancel(): readonly [number, number, number] | undefined {
+    const size = this.#clusterSize;
+    const left: number[] = [];
+    for (let cluster = this.#nextBlock / size; cluster * size < this.#endBlock; cluster++)
+      if (!this.#canceled.has(cluster)) left.push(cluster);
+    if (left.length === 0) return undefined;
+    const cluster = this.#launch.random.pick(left);
+    this.#canceled.add(cluster);
+    const [x, y] = this.#shape.blocks;
+    const block = cluster * size;
+    return [block % x, Math.floor(block / x) % y, Math.floor(block / (x * y))];
+  }
+
   /** Starts the next cluster; whether there was one, and room for it. */
   #start(): boolean {
     const size = this.#clusterSize;
+    while (this.#canceled.has(this.#nextBlock / size)) this.#nextBlock += size;
     const hasRoom = this.#clusters.size === 0 || this.#residentBlocks + size <= this.#limit;
     if (this.#nextBlock >= this.#endBlock || !hasRoom) return false;
     const cluster = new ClusterState();

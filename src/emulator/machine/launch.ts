@@ -100,6 +100,13 @@ export class Launch implements WarpHost, MachineView {
     this.#random = new Random(this.#seed ^ Math.imul(cluster, 0x9e3779b1));
   }
 
+  /** Who knows which clusters have not started. */
+  unstarted: (() => readonly [number, number, number] | undefined) | undefined;
+
+  cancelCluster(): readonly [x: number, y: number, z: number] | undefined {
+    return this.unstarted?.();
+  }
+
   newAgent(): number {
     return this.#agents++;
   }

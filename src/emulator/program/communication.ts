@@ -8,6 +8,7 @@
  * | `atom`, `red`                                                   | but for `.shared`        |
  * | `ld`, `st` with `.volatile .relaxed .acquire .release .mmio`    | but for `.shared`, …     |
  * | `cp.reduce.async.bulk`                                          | into global memory       |
+ * | `clusterlaunchcontrol`                                          | takes clusters           |
  * | reading `%clock` or `%globaltimer`                              | what runs first shows    |
  * | naming `vprintf`, `malloc` or `free`                            | the same                 |
  * | everything else: weak accesses, copies, barriers, fences        | no                       |
@@ -49,6 +50,7 @@ function reducesIntoGlobal(modifiers: readonly string[]): boolean {
 function isCommunication(instruction: Instruction): boolean {
   const { opcode } = instruction;
   const [root, ...modifiers] = opcode.split(".");
+  if (root === "clusterlaunchcontrol") return true;
   if (root === "cp") return reducesIntoGlobal(modifiers);
   const isAccess = root === "atom" || root === "red" || root === "ld" || root === "st";
   if (isAccess && semanticsOf(opcode).strong && isCommon(modifiers)) return true;

@@ -34,6 +34,7 @@ import type { DType, DTypeName, Elements } from "../dtype.ts";
 import { fusedMultiplyAdd } from "./fused.ts";
 import { narrowElements, widenElements } from "./registers.ts";
 import type { NumberElements } from "./registers.ts";
+import type { TensorCoreUnit } from "./tensor-core.ts";
 import { isTensorAccumulator, isTensorFormat, tensorDot } from "./tensor-dot.ts";
 
 /** How f32 operands are multiplied: as they are, or rounded to tf32. */
@@ -51,6 +52,8 @@ export interface DotShape {
   readonly precision?: DotPrecision | undefined;
   /** Matters for FP8 summed in f32; "fast" when absent. */
   readonly accumulation?: "promoted" | "fast" | undefined;
+  /** Whose instruction it is: a warpgroup's unless given. */
+  readonly unit?: TensorCoreUnit | undefined;
 }
 
 interface OperandRule {
@@ -124,7 +127,16 @@ export function dotElements(shape: DotShape, a: Elements, b: Elements, c: Elemen
   const formatB = rounded ? "tf32" : operandB.name;
   if (isTensorFormat(formatA) && isTensorFormat(formatB) && isTensorAccumulator(accumulator.name)) {
     const step = dotStep(operand, precision);
-    const tensor = { m, n, k, a: formatA, b: formatB, accumulator: accumulator.name, step };
+    const tensor = {
+      m,
+      n,
+      k,
+      a: formatA,
+      b: formatB,
+      accumulator: accumulator.name,
+      step,
+      unit: shape.unit,
+    };
     tensorDot(tensor, roundedElements(a, rounded), roundedElements(b, rounded), c);
     return;
   }

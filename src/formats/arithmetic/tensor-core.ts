@@ -15,6 +15,7 @@
  * | f16, bf16, tf32      | both        | 25 | f32 towards zero; f16 to nearest even                  |
  * | e4m3, e5m2, mixed    | wgmma       | 13 | f32 towards zero, then without its 10 last mantissa bits; f16 to nearest even |
  * | e4m3, e5m2, mixed    | mma         |    | two steps of the f16 unit, see below                   |
+ * | e4m3, e5m2, mixed    | tcgen05     | 25 | f32 towards zero; f16 to nearest even; published for a B200 |
  * | f64                  | mma         |    | a chain of fused multiply-adds, k by k                 |
  *
  * The exponent of a product is the sum of the operands' exponents, whatever its significand comes to
@@ -33,8 +34,8 @@ import type { DecodedElements } from "./tensor-extremes.ts";
 
 export type TensorCoreFormat = "f16" | "bf16" | "tf32" | "f8e4m3fn" | "f8e5m2";
 export type TensorCoreAccumulator = "f32" | "f16";
-/** Whose instruction multiplies: `mma` is a warp's, `wgmma` a warpgroup's. */
-export type TensorCoreUnit = "warp" | "warpgroup";
+/** Whose instruction multiplies: `mma` is a warp's, `wgmma` a warpgroup's, `tcgen05.mma` a block's. */
+export type TensorCoreUnit = "warp" | "warpgroup" | "block";
 
 /** Rows of an operand: of A, or the columns of B. */
 export interface TensorOperand extends DecodedElements {
@@ -358,7 +359,7 @@ export function multiplyAccumulate(
   c: Uint32Array,
 ): void {
   const rule = stepRule(a.format, unit, accumulator);
-  if (bytesOf[a.format] !== 1 || unit === "warpgroup") {
+  if (bytesOf[a.format] !== 1 || unit !== "warp") {
     step(rule, a, b, c);
     return;
   }

@@ -10,7 +10,7 @@
 import type { Elements } from "../dtype.ts";
 import { panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
 import { decodeElements, stepRule, sumRow } from "./tensor-core.ts";
-import type { TensorCoreAccumulator, TensorCoreFormat } from "./tensor-core.ts";
+import type { TensorCoreAccumulator, TensorCoreFormat, TensorCoreUnit } from "./tensor-core.ts";
 import { calmed, isExtremeSum } from "./tensor-extremes.ts";
 import type { CalmElements, DecodedElements } from "./tensor-extremes.ts";
 
@@ -23,6 +23,8 @@ export interface TensorDotShape {
   readonly accumulator: TensorCoreAccumulator;
   /** Elements of k that an instruction takes. */
   readonly step: number;
+  /** Whose instruction it is: a warpgroup's unless given. */
+  readonly unit?: TensorCoreUnit | undefined;
 }
 
 const tensorFormats: readonly string[] = ["f16", "bf16", "tf32", "f8e4m3fn", "f8e5m2"];
@@ -86,7 +88,7 @@ function multiplyFast(
 ): boolean {
   if (shape.accumulator !== "f32" || left.extreme || right.extreme) return false;
   const { k, n, step } = shape;
-  const { fraction, mantissaBits } = stepRule(shape.a, "warpgroup", "f32");
+  const { fraction, mantissaBits } = stepRule(shape.a, shape.unit ?? "warpgroup", "f32");
   const steps = Math.ceil(depths / step);
   const padded = steps * step;
   const panels = Math.ceil(columns / panelColumns);
@@ -150,14 +152,14 @@ function eachElement(
 
 /** One element of a block by the rule itself, whatever it holds. */
 function sumExactly(
-  { k, n, step, a, accumulator }: TensorDotShape,
+  { k, n, step, a, accumulator, unit = "warpgroup" }: TensorDotShape,
   { depth, depths }: Block,
   left: DecodedElements,
   right: DecodedElements,
   c: Elements,
   at: number,
 ): void {
-  const rule = stepRule(a, "warpgroup", accumulator);
+  const rule = stepRule(a, unit, accumulator);
   const isSingle = accumulator === "f32";
   const sums = c as Float32Array | Uint16Array;
   const [index, each] = [Math.floor(at / n), at % n];

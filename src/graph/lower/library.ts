@@ -33,6 +33,8 @@ export interface LibraryCall {
     readonly shape: readonly number[];
     readonly view?: PartView;
   }[];
+  /** Whether the plan says what the operation's own plan notes: which of several ways it takes. */
+  readonly isNoted?: boolean;
 }
 
 /** Where an argument that is a part of a value lies in it, in elements: its shape is then the run from its first element to its last. */

@@ -400,7 +400,7 @@ class Compiler {
 
   #call(
     op: AnyGraphOp,
-    { operation, inputs, outputs: results }: LibraryCall,
+    { operation, inputs, outputs: results, isNoted = false }: LibraryCall,
     values: readonly GraphValue[],
     wanted: ReadonlyMap<GraphValue, Buffer>,
     steps: Step[],
@@ -419,7 +419,7 @@ class Compiler {
         buffer: this.#bufferOf(value),
       })),
       outputs,
-      name: op.name,
+      ...{ isNoted, name: op.name },
       origin: { op, ops: [op] },
     });
   }

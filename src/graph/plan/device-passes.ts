@@ -4,6 +4,7 @@ import { associativeScansPass } from "../normal/associative-scans.ts";
 import { splitComplexPass } from "../lower/complex/pass.ts";
 import { keepsHoles } from "../lower/convolution/lowering.ts";
 import { expandPass } from "../lower/expand/pass.ts";
+import { scaledProductsPass } from "../lower/scaled-products/pass.ts";
 import {
   constantPicksPass,
   gatheredProductsPass,
@@ -52,6 +53,10 @@ export function devicePasses(name: string, precision: MatmulPrecision): readonly
     inlinePass,
     splitComplexPass(name),
     unrollPass,
+    simplifyPass,
+    scaledProductsPass,
+    dcePass,
+    expandPass,
     simplifyPass,
     turnProductsPass,
     simplifyPass,

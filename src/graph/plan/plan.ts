@@ -67,6 +67,8 @@ export interface OperationStep {
   readonly operation: Operation;
   readonly inputs: readonly NamedBuffer[];
   readonly outputs: readonly NamedBuffer[];
+  /** Whether the plan's text has the notes of the operation's plan. */
+  readonly isNoted: boolean;
   readonly name: string;
   readonly origin: Origin;
 }

@@ -6,7 +6,8 @@
 import { timeText } from "./explain.ts";
 import type { MeasuredTimes } from "./explain.ts";
 import type { StepCost } from "./costs.ts";
-import type { Buffer, NamedBuffer, Plan, Step } from "./plan.ts";
+import { sizesOf } from "./operation-sizes.ts";
+import type { Buffer, NamedBuffer, OperationStep, Plan, Step } from "./plan.ts";
 import { allSteps } from "./plan.ts";
 
 function placeText(buffer: Buffer, { offsets }: Plan): string {
@@ -55,6 +56,13 @@ function argumentText({ buffer, shape, view }: NamedBuffer, plan: Plan): string 
   return `${place}${from} [${view.shape.join(", ")}] by [${view.strides.join(", ")}]`;
 }
 
+/** Which way an operation takes, where it has several. */
+function notesOf(step: OperationStep, { target }: Plan): readonly string[] {
+  if (!step.isNoted) return [];
+  const sizes = new Map(Object.entries(sizesOf(step, target)));
+  return step.operation.planFor(sizes, target).notes;
+}
+
 function stepLines(
   step: Step,
   plan: Plan,
@@ -80,8 +88,9 @@ function stepLines(
         list.map((each) => argumentText(each, plan)).join(", "),
       );
       const { name } = step.operation;
+      const told = [step.name, ...notesOf(step, plan)].filter((each) => each !== "").join(", ");
       return [
-        `${indent}operation ${name}(${inputs}) -> ${outputs}${remark(step.name, texts.next().value)}`,
+        `${indent}operation ${name}(${inputs}) -> ${outputs}${remark(told, texts.next().value)}`,
       ];
     }
     case "check":

@@ -14,7 +14,7 @@ import type { ProductFormat } from "./cost.ts";
 import type { Access } from "./touched.ts";
 import { productInstructions } from "../../targets/product-instructions.ts";
 
-const { "mma.sync": fragments, wgmma: inFlight } = productInstructions;
+const { "mma.sync": fragments, wgmma: inFlight, tcgen05: tensor } = productInstructions;
 
 /** What a lane executes for an element. */
 export interface ElementCost {
@@ -128,11 +128,18 @@ const uses: SomeOpRules<[], readonly Use[]> = {
     { access: whole(operands.source), way: "read", isAsynchronous: true },
     { access: whole(operands.destination), way: "written", isAsynchronous: true },
   ],
-  wgmma: ({ operands }) =>
-    [operands.a, operands.b].flatMap((ref): readonly Use[] =>
-      ref.type.kind === "ref" ? [{ access: whole(ref), way: "read", isAsynchronous: true }] : [],
-    ),
+  tcgen05_mma: ({ operands }) => factorsIn(operands),
+  wgmma: ({ operands }) => factorsIn(operands),
 };
+
+/** What a product reads of shared memory by itself. */
+function factorsIn({ a, b }: { readonly a: Value; readonly b: Value }): readonly Use[] {
+  return [a, b].flatMap((ref): readonly Use[] =>
+    ref.type.kind === "ref" && ref.type.space === "smem"
+      ? [{ access: whole(ref), way: "read", isAsynchronous: true }]
+      : [],
+  );
+}
 
 function usesOf(op: AnyOp): readonly Use[] {
   return ruleOf(uses, op)?.(op) ?? [];
@@ -253,6 +260,11 @@ const expenses: SomeOpRules<[lanes: number, accesses: readonly Use[]], Expense> 
       sharedBytes: (2 * bits) / 8,
       clocks: latencies.exchange + fragments.clocks() * Math.ceil(k / 16),
     };
+  },
+  tcgen05_mma: ({ operands: { sums, a } }) => {
+    const [rows = 1, columns = 1] = sums.type.kind === "ref" ? sums.type.shape.map(Number) : [];
+    const products = 2 * innerExtent(a) * rows * columns;
+    return { ...nothing, products, format: formatOf(a), clocks: tensor.clocks(columns) };
   },
   wgmma: ({ operands: { accumulator, a } }) => {
     const products = 2 * innerExtent(a) * elementsOf(accumulator);

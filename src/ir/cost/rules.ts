@@ -89,6 +89,11 @@ function innerExtent({ type }: Value): number {
   return typeof extent === "number" ? extent : 1;
 }
 
+/** Elements of a window of numbers that are known now. */
+function windowElements(ref: Value): number {
+  return windowOf(ref).shape.reduce<number>((count, extent) => count * Number(extent), 1);
+}
+
 const free = () => noCost;
 
 export const costRules: OpRules<[CostContext], Cost> = {
@@ -174,6 +179,19 @@ export const costRules: OpRules<[CostContext], Cost> = {
       access(b, "read", context),
     ]),
   wgmma_wait: free,
+
+  // No board has a rate of tensor memory: what is counted is what products read of shared memory.
+  alloc_tmem: free,
+  tmem_load: free,
+  tmem_store: free,
+  tcgen05_mma: ({ operands: { sums, a, b } }, context) =>
+    addCosts([
+      productFlops(a, 2 * innerExtent(a) * windowElements(sums)),
+      ...[a, b].flatMap((each) =>
+        windowOf(each).space === "smem" ? [access(each, "read", context)] : [],
+      ),
+    ]),
+  tcgen05_commit: free,
 
   alloc_barrier: free,
   linear_index: free,

@@ -18,6 +18,7 @@ import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { memoryRules } from "./memory.ts";
 import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
+import { tensorMemoryRules } from "./tensor-memory.ts";
 import { tileRules } from "./tiles.ts";
 import { valueRules } from "./values.ts";
 
@@ -28,6 +29,7 @@ const inferRules: InferRules = Object.freeze({
   ...tileRules,
   ...memoryRules,
   ...asynchronousRules,
+  ...tensorMemoryRules,
   ...synchronizationRules,
   ...controlRules,
   ...placedRules,

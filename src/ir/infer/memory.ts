@@ -75,6 +75,11 @@ type AccessKind =
 /** The shape of what an access moves: the window's, with index tiles in place of the axes that they pick along. */
 function accessedShape(draft: Draft<AccessKind>, ref: RefType): readonly number[] {
   const { indices, where } = draft.operands;
+  if (ref.space === "tmem")
+    fail(draft, "TW2302", `${opName(draft)} of elements of tensor memory`, {
+      expected: "a tile of tensor memory, loaded and stored whole",
+      found: typeText(ref),
+    });
   const indexed = draft.attributes.indexed ?? [];
   requireAxes(draft, indexed, ref.shape.length);
   const ordered = indexed.every((axis, position) => axis > (indexed[position - 1] ?? -1));
@@ -207,8 +212,30 @@ function sliceRef(draft: Draft<"slice_ref">, context: InferContext): readonly Ty
         found: `size ${sizeText(size ?? 0)}`,
       });
   }
+  if (ref.space === "tmem") requireAllRows(draft, ref);
   const shape = sizes.filter((_, axis) => !dropped.includes(axis));
   return [refType(ref.space, ref.dtype, shape)];
+}
+
+/** Tiles of tensor memory lie side by side, and so do their columns: all of their rows belong to a window. */
+function requireAllRows(draft: Draft<"slice_ref">, ref: RefType): void {
+  const { sizes, dropped } = draft.attributes;
+  const rows = ref.shape.length - 2;
+  if (sizes[rows] === ref.shape[rows] && !dropped.includes(rows) && !dropped.includes(rows + 1))
+    return;
+  fail(draft, "TW2302", "a window of tensor memory that has not all rows of its tile", {
+    expected: `${sizeText(ref.shape[rows] ?? 0)} rows, and a slice of columns`,
+    found: `${sizeText(sizes[rows] ?? 0)} rows of ${typeText(ref)}`,
+  });
+}
+
+/** What lies in tensor memory keeps its rows and columns. */
+function requireNoTensorMemory(draft: AnyDraft, ref: RefType): void {
+  if (ref.space !== "tmem") return;
+  fail(draft, "TW2302", `${opName(draft)} of a window of tensor memory`, {
+    expected: "windows of columns, by at",
+    found: typeText(ref),
+  });
 }
 
 function load(draft: Draft<"load">): readonly Type[] {
@@ -281,6 +308,7 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
 
   transpose_ref(draft) {
     const ref = refOperand(draft, "the window", draft.operands.ref);
+    requireNoTensorMemory(draft, ref);
     const { permutation } = draft.attributes;
     requirePermutation(draft, permutation, ref.shape.length);
     return [refType(ref.space, ref.dtype, permute(ref.shape, permutation))];
@@ -288,6 +316,7 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
 
   reshape_ref(draft, context) {
     const ref = refOperand(draft, "the window", draft.operands.ref);
+    requireNoTensorMemory(draft, ref);
     const { shape } = draft.attributes;
     requireSizes(draft, shape, context);
     const [from, to] = [multiplySizes(...ref.shape), multiplySizes(...shape)];

@@ -377,6 +377,35 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     ["inflight<i32, [64, 24]>"],
   ],
   [
+    "alloc_tmem",
+    infer("alloc_tmem", {}, { dtype: f32, shape: [2, 128, 32] }),
+    ["ref<tmem, f32, [2, 128, 32]>"],
+  ],
+  [
+    "tmem_load",
+    infer("tmem_load", { ref: ref("tmem", f32, 128, 32) }, {}),
+    ["tile<f32, [128, 32]>"],
+  ],
+  [
+    "tmem_store",
+    infer("tmem_store", { ref: ref("tmem", f32, 64, 32), value: tile(f32, 64, 32) }, {}),
+    [],
+  ],
+  [
+    "tcgen05_mma",
+    infer(
+      "tcgen05_mma",
+      {
+        sums: ref("tmem", f32, 128, 32),
+        a: ref("smem", bf16, 128, 64),
+        b: ref("smem", bf16, 64, 32),
+      },
+      {},
+    ),
+    [],
+  ],
+  ["tcgen05_commit", infer("tcgen05_commit", { barrier: barrier(1, 1) }, {}), []],
+  [
     "wgmma",
     infer(
       "wgmma",

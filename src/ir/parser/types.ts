@@ -13,6 +13,7 @@ import type { Dimension, Size } from "../size.ts";
 import {
   barrierType,
   inflightType,
+  memorySpaces,
   refType,
   scalarType,
   semaphoreType,
@@ -92,7 +93,7 @@ const typeParsers: {
   tile: (cursor, names) => laidOut(cursor, names, tileType(...parseFormatAndShape(cursor))),
   inflight: (cursor, names) => laidOut(cursor, names, inflightType(...parseFormatAndShape(cursor))),
   ref: (cursor, { dimensions }) => {
-    const space = cursor.expectWord(["gmem", "smem", "peer"], "a memory space");
+    const space = cursor.expectWord(memorySpaces, "a memory space");
     cursor.expect(",");
     const dtype = parseDType(cursor);
     cursor.expect(",");

@@ -434,6 +434,11 @@ const rules: OpRules<[Request], Fact> = {
   accumulator: anything,
   wgmma: anything,
   wgmma_wait: anything,
+  alloc_tmem: anything,
+  tmem_load: anything,
+  tmem_store: anything,
+  tcgen05_mma: anything,
+  tcgen05_commit: anything,
   alloc_barrier: anything,
   linear_index: ({ attributes: { extents, strides } }) => {
     const last = extents.reduce(

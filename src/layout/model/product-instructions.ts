@@ -55,16 +55,17 @@ export const operandAxes = Object.freeze({
 /** By what a window looks like; its shape is that of its views. */
 const problemsOf = onceForEach((_: SharedWindow["views"]) => new Map<string, string | undefined>());
 
-/** Why wgmma cannot read the window where its allocation is stored so. */
+/** Why wgmma cannot read the window where its allocation is stored so, or tcgen05, whose instructions have so many `rows`. */
 export function operandProblem(
   window: SharedWindow,
   layout: SharedLayout,
   side: keyof typeof operandAxes,
   warps: number,
+  rows?: number,
 ): string | undefined {
   const known = problemsOf(window.views);
-  const key = `${side} ${layout.text} ${warps}`;
-  if (!known.has(key)) known.set(key, findOperandProblem(window, layout, side, warps));
+  const key = `${side} ${layout.text} ${warps} ${rows ?? ""}`;
+  if (!known.has(key)) known.set(key, findOperandProblem(window, layout, side, warps, rows));
   return known.get(key);
 }
 
@@ -73,13 +74,14 @@ function findOperandProblem(
   layout: SharedLayout,
   side: keyof typeof operandAxes,
   warps: number,
+  rows: number | undefined,
 ): string | undefined {
   const views = window.views(layout);
   if (views === undefined) return "the window is reshaped across what is stored apart";
   const axes = operandAxes[side];
-  const count = side === "left" ? slabRows : (window.shape[axes.mn] ?? 1);
+  const count = side === "left" ? (rows ?? slabRows) : (window.shape[axes.mn] ?? 1);
   const own = views.map((view) => wgmmaProblem(view, { ...axes, count })).find((each) => each);
-  if (own !== undefined || side === "right") return own;
+  if (own !== undefined || side === "right" || rows !== undefined) return own;
   return views.every((view) => groupOffsets(view, warps) !== undefined)
     ? undefined
     : "the rows of its warpgroups do not lie equally far apart";

@@ -24,6 +24,14 @@ export function requireFeatures(op: AnyOp, target: Target): void {
       `compile for a target that has them, or ${withoutTensor(op)}`,
     );
   }
+  const tensor = productInstructions.tcgen05;
+  if (op.kind === "alloc_tmem" && !features.includes(tensor.feature))
+    throw targetError(
+      op,
+      target,
+      tensor.feature,
+      `${opName(op)} needs tensor memory, which ${name} does not have`,
+    );
   const isProduct = [...operandValues(op), ...op.results].some(
     ({ type }) => type.kind === "inflight",
   );

@@ -96,6 +96,7 @@ export class Windows {
       root = op.operands.ref;
     }
     const { space } = refOf(ref);
+    if (space === "tmem") throw new Error(`%${ref.id} is a window of tensor memory`);
     return space === "gmem"
       ? globalWindow(root, this.#boxes.of(ref), this.#arraysOf(root))
       : this.#shared(root, steps, ref, space);

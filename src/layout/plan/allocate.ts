@@ -12,7 +12,7 @@
  * Scratch that ops need for themselves (`alloc_scratch`) counts like any buffer, from where it is allocated to the last of
  * its users.
  */
-import type { AnyOp, Kernel, PlacedFor, Region, Value } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Op, PlacedFor, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { changeEachOp, changeRegions, withAttributes } from "../../ir/rewrite/substitute.ts";
 import { walkOps } from "../../ir/traverse.ts";
@@ -21,6 +21,7 @@ import { swizzlePattern } from "../algebra/shared-layout.ts";
 import { allocatedBytes, storedAs } from "../model/placed-types.ts";
 import { Lives, livesOverlap } from "./buffer-lifetimes.ts";
 import type { Life } from "./buffer-lifetimes.ts";
+import { allocatedColumns, tmemSlotBytes } from "../model/tensor-memory.ts";
 
 interface Unplaced {
   readonly name: string;
@@ -44,14 +45,57 @@ export function allocate(kernel: Kernel): Kernel {
   if (placedFor === undefined) throw new Error(`${kernel.name} has not been placed`);
   const buffers = buffersOf(kernel);
   const { placed, bytes } = assign(buffers);
-  if (bytes > placedFor.target.sharedMemoryPerBlock)
-    throw overBudget(kernel, placedFor, buffers, bytes);
-  const places = new Map([...placed.values()].map(({ op, offset }) => [op, offset]));
+  const slot = usesTensorMemory(kernel) ? tmemSlotBytes + alignUp(bytes, tmemSlotBytes) - bytes : 0;
+  if (bytes + slot > placedFor.target.sharedMemoryPerBlock)
+    throw overBudget(kernel, placedFor, buffers, bytes + slot);
+  const columns = assignColumns(kernel, placedFor);
+  const places = new Map([
+    ...[...placed.values()].map(({ op, offset }) => [op, offset] as const),
+    ...columns,
+  ]);
   const body = withPlaces(kernel.body, places);
   return Object.freeze({
     ...kernel,
     body,
-    placed: Object.freeze({ ...placedFor, sharedBytes: bytes }),
+    placed: Object.freeze({ ...placedFor, sharedBytes: bytes + slot }),
+  });
+}
+
+function usesTensorMemory({ body }: Kernel): boolean {
+  let uses = false;
+  walkOps(body, ({ kind }) => {
+    uses ||= kind === "alloc_tmem";
+  });
+  return uses;
+}
+
+/** Where each buffer of tensor memory begins: one behind the other; refuses those that do not fit (TW6108). */
+function assignColumns(kernel: Kernel, { target }: PlacedFor): ReadonlyMap<AnyOp, number> {
+  const places = new Map<AnyOp, number>();
+  const buffers: Op<"alloc_tmem">[] = [];
+  let end = 0;
+  walkOps(kernel.body, (op) => {
+    if (op.kind !== "alloc_tmem") return;
+    buffers.push(op);
+    places.set(op, end);
+    end += allocatedColumns(op);
+  });
+  const limit = target.tensorMemoryColumns;
+  if (end <= limit) return places;
+  const widest = buffers.reduce((most, each) =>
+    allocatedColumns(each) > allocatedColumns(most) ? each : most,
+  );
+  throw new TilewrightError({
+    code: "TW6108",
+    message: `${kernel.name} needs ${end} columns of tensor memory`,
+    location: widest.location,
+    expected: `at most ${limit} columns on ${target.name}`,
+    found: `${end} columns`,
+    remedy: `make ${nameOf(widest)} narrower by ${end - limit} columns, or have fewer tiles in flight`,
+    notes: buffers.map((op) => ({
+      message: `${nameOf(op)}: ${allocatedColumns(op)} columns`,
+      location: op.location,
+    })),
   });
 }
 

@@ -17,6 +17,7 @@ import { synchronizationRules } from "./synchronization.ts";
 import { tileRules } from "./tiles.ts";
 import { valueRules } from "./values.ts";
 import type { Rules } from "./values.ts";
+import { tensorMemoryRules } from "./tensor-memory.ts";
 
 /** Ops that placing itself adds. */
 const placedRules: Rules<typeof placedOps> = {
@@ -38,6 +39,7 @@ const layoutRules: OpRules<[LayoutContext], void> = {
   ...tileRules,
   ...memoryRules,
   ...asynchronousRules,
+  ...tensorMemoryRules,
   ...synchronizationRules,
   ...controlRules,
   ...placedRules,

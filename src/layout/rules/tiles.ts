@@ -252,24 +252,26 @@ export function fixOperand(
   context.read(op, value, { kind: "fixed", layout: normal }, what);
 }
 
-/** The window must be stored in a form that wgmma reads. */
+/** The window must be stored in a form that wgmma reads, or tcgen05, whose instructions have so many `rows`. */
 export function requireOperand(
   op: AnyOp,
   ref: Value,
   side: "left" | "right",
   context: LayoutContext,
+  rows?: number,
 ): void {
   const window = context.surroundings.windows.of(ref);
-  if (window.space === "gmem") throw new Error("wgmma reads shared memory");
+  if (window.space === "gmem") throw new Error("tensor cores read shared memory");
+  const name = rows === undefined ? "wgmma" : opName(op);
   const variable = context.allocation(window);
   const reason = {
     op,
-    message: `wgmma reads its ${side} operand from ${variable.label}`,
-    relax: `let wgmma read its ${side} operand from a buffer of its own instead of ${variable.label}`,
+    message: `${name} reads its ${side} operand from ${variable.label}`,
+    relax: `let ${name} read its ${side} operand from a buffer of its own instead of ${variable.label}`,
   };
   const { warps } = context;
-  context.require([variable], `wgmma ${side} ${window.text}`, reason, () => {
-    return (layout: SharedLayout) => operandProblem(window, layout, side, warps) ?? true;
+  context.require([variable], `${name} ${side} ${window.text}`, reason, () => {
+    return (layout: SharedLayout) => operandProblem(window, layout, side, warps, rows) ?? true;
   });
 }
 

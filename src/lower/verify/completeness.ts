@@ -23,6 +23,7 @@ const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
   union_member: () => ["layout"],
   alloc_union: () => ["at"],
   alloc_barrier: () => ["at"],
+  alloc_tmem: () => ["at"],
   alloc_scratch: () => ["at"],
 };
 

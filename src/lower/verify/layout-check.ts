@@ -33,6 +33,7 @@ import type { Functions } from "../../layout/model/layout-functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { matrixOf, tileOf } from "../../layout/model/product-instructions.ts";
 import { isInFlight } from "../../targets/product-instructions.ts";
+import { tmemLayoutOf } from "../../layout/model/tensor-memory.ts";
 
 export function verifyLayouts({ body, warps }: Kernel): void {
   const functions = commonFunctions();
@@ -336,6 +337,18 @@ const layoutChecks: OpRules<[Functions, number], void> = {
     if (metadata !== undefined)
       lies(op, metadata, functions.normal(wgmmaMetadata(bits, warps), tileOf(metadata).shape));
   },
+  alloc_tmem: free,
+  tmem_load: (op, functions) => {
+    const [result] = op.results;
+    if (result !== undefined)
+      lies(op, result, functions.normal(tmemLayoutOf(op), tileOf(result).shape));
+  },
+  tmem_store: (op, functions) => {
+    const { value } = op.operands;
+    lies(op, value, functions.normal(tmemLayoutOf(op), tileOf(value).shape));
+  },
+  tcgen05_mma: free,
+  tcgen05_commit: free,
   wgmma_wait: (op) => {
     alike(op, [...op.results, op.operands.accumulator]);
   },

@@ -13,12 +13,35 @@ import { lanesPerWarp } from "../../targets/target.ts";
 import type { Operand } from "../module.ts";
 import { integer } from "../operands.ts";
 import type { EmitContext } from "./context.ts";
+import { kernelColumns } from "../../layout/model/tensor-memory.ts";
+
+/**
+ * Orders what the lane does with tensor memory before what it synchronizes by next, or after what it has synchronized by; nothing in kernels
+ * without tensor memory.
+ */
+export function tensorFence({ code, kernel }: EmitContext, side: "before" | "after"): void {
+  if (kernelColumns(kernel) > 0) code.emit(`tcgen05.fence::${side}_thread_sync`);
+}
+
+/** A synchronization that tensor memory is ordered by, too. */
+export function fencedForTensors(context: EmitContext, synchronize: () => void): void {
+  tensorFence(context, "before");
+  synchronize();
+  tensorFence(context, "after");
+}
 
 /** All lanes of the running agent meet: the program thread's, or the warp's inside `warps`. */
 export function threadBarrier(context: EmitContext, reason: string): void {
-  const { code, kernel, scope } = context;
-  if (scope.warps === 1) warpBarrier(context, reason);
-  else if (kernel.threads.length === 1) code.emit("bar.sync", [integer(0)], reason);
+  if (context.scope.warps === 1) warpBarrier(context, reason);
+  else
+    fencedForTensors(context, () => {
+      meet(context, reason);
+    });
+}
+
+function meet(context: EmitContext, reason: string): void {
+  const { code, kernel } = context;
+  if (kernel.threads.length === 1) code.emit("bar.sync", [integer(0)], reason);
   else code.emit("bar.sync", [threadBarrierNumber(context), threadLanes(context)], reason);
 }
 
@@ -41,6 +64,8 @@ export function threadLanes({ kernel }: EmitContext): Operand {
 }
 
 /** The lanes of the warp meet. */
-export function warpBarrier({ code }: EmitContext, reason: string): void {
-  code.emit("bar.warp.sync", [integer(-1)], reason);
+export function warpBarrier(context: EmitContext, reason: string): void {
+  fencedForTensors(context, () => {
+    context.code.emit("bar.warp.sync", [integer(-1)], reason);
+  });
 }

@@ -31,6 +31,7 @@ import type {
   RefValue,
   ScalarValue,
   SemaphoreValue,
+  TensorValue,
   TileValue,
 } from "./values.ts";
 
@@ -83,6 +84,8 @@ export class EmitContext {
   readonly placedCasts = new Map<Value, { readonly factor: number; readonly added: number }>();
   /** Where a profiled kernel writes, once its ring is open. */
   profile: ProfileRing | undefined;
+  /** b32: where the kernel's tensor memory begins, once it is allocated. */
+  tensorBase: Register | undefined;
   scope: Scope;
   /** Windows that are known to be inside where the next instruction stands. */
   asked = new AskedBounds();
@@ -158,6 +161,10 @@ export class EmitContext {
 
   ref(value: Value): RefValue {
     return this.#kind(value, ["global", "shared", "reshaped"]) as RefValue;
+  }
+
+  tensor(value: Value): TensorValue {
+    return this.#kind(value, ["tensor"]) as TensorValue;
   }
 
   barrier(value: Value): BarrierValue {

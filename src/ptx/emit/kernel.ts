@@ -27,12 +27,15 @@ import { AskedBounds } from "./memory/checked-bounds.ts";
 import { minBlocksPerMultiprocessor } from "./occupancy.ts";
 import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
+import { closeTensorMemory, openTensorMemory } from "./asynchronous/tensor-memory.ts";
 
 /** Emits a placed kernel. */
 export function emitKernel(kernel: Kernel, options: EmissionOptions = {}): Executable {
   const context = new EmitContext(kernel, emitRegion, options);
   for (const parameter of kernel.parameters) defineParameter(context, parameter);
+  openTensorMemory(context);
   context.region(kernel.body);
+  closeTensorMemory(context);
   context.code.emit("ret");
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);

@@ -12,12 +12,14 @@ import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { iota, tileRules } from "./tiles/rules.ts";
 import { inlinePtx } from "./inline.ts";
+import { tensorMemoryRules } from "./asynchronous/tensor-memory.ts";
 
 export const emitRules: OpRules<[EmitContext], void> = {
   ...valueRules,
   ...tileRules,
   ...memoryRules,
   ...asynchronousRules,
+  ...tensorMemoryRules,
   ...synchronizationRules,
   ...controlRules,
   ...placedRules,

@@ -22,7 +22,14 @@ import { walkOps } from "../../ir/traverse.ts";
 import { lanesPerWarp } from "../../targets/target.ts";
 import type { Operand, Register } from "../module.ts";
 import { address, discard, integer } from "../operands.ts";
-import { threadBarrier, threadBarrierNumber, threadLanes, warpBarrier } from "./barriers.ts";
+import {
+  fencedForTensors,
+  tensorFence,
+  threadBarrier,
+  threadBarrierNumber,
+  threadLanes,
+  warpBarrier,
+} from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
 import { stopAfterFailure, tryUntilDone } from "./failure.ts";
 import { clusterSize } from "./grid.ts";
@@ -31,8 +38,10 @@ import { shareElements } from "./memory/broadcast-from-owner.ts";
 import type { BarrierValue, ScalarValue } from "./values.ts";
 
 /** All lanes of the block meet. */
-export function blockBarrier({ code }: EmitContext, reason: string): void {
-  code.emit("bar.sync", [integer(0)], reason);
+export function blockBarrier(context: EmitContext, reason: string): void {
+  fencedForTensors(context, () => {
+    context.code.emit("bar.sync", [integer(0)], reason);
+  });
 }
 
 export function inCluster({ kernel }: EmitContext): boolean {
@@ -40,9 +49,11 @@ export function inCluster({ kernel }: EmitContext): boolean {
 }
 
 /** All lanes of the cluster meet. */
-export function clusterBarrier({ code }: EmitContext, reason: string): void {
-  code.emit("barrier.cluster.arrive.release.aligned", [], reason);
-  code.emit("barrier.cluster.wait.acquire.aligned");
+export function clusterBarrier(context: EmitContext, reason: string): void {
+  fencedForTensors(context, () => {
+    context.code.emit("barrier.cluster.arrive.release.aligned", [], reason);
+    context.code.emit("barrier.cluster.wait.acquire.aligned");
+  });
 }
 
 const phaseBits = 32;
@@ -185,6 +196,7 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   const peer = insidePeer(context, op);
   const remote = peer && peerAddress(context, place, peer.register);
   warpBarrier(context, "the warp's lanes are done before one of them arrives");
+  tensorFence(context, "before");
   const counted = count === 1 ? [] : [integer(count)];
   code.guarded(numbers.leader, () => {
     if (remote === undefined) emitArrival(context, place, count);
@@ -223,6 +235,7 @@ function wait(op: Op<"barrier_wait">, context: EmitContext): void {
       : code.make("b32", "and.b32", asked, integer(1));
   const attempt = tryWait(op, context);
   tryUntilDone(context, () => code.make("pred", attempt, address(base, offset), parity));
+  tensorFence(context, "after");
   warpBarrier(context, "lanes may have left the wait one by one");
 }
 
@@ -248,6 +261,7 @@ function test(op: Op<"barrier_test">, context: EmitContext): void {
           threadLanes(context),
           own,
         );
+  tensorFence(context, "after");
   context.define(op.results[0], { kind: "scalar", dtype: bool, register: all });
 }
 

@@ -22,6 +22,7 @@ import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
 import type { RegisterClass } from "../function-builder.ts";
 import type { Register } from "../module.ts";
+import type { TmemMatrix } from "../../layout/algebra/tensor-memory.ts";
 
 export interface ScalarValue {
   readonly kind: "scalar";
@@ -105,6 +106,17 @@ export interface SemaphoreValue {
   readonly shape: readonly Size[];
 }
 
+/** A window of tensor memory: columns behind the kernel's own, and all lanes of its tile. */
+export interface TensorValue {
+  readonly kind: "tensor";
+  /** b32: the address of its first column; constant columns come on top. */
+  readonly base: Register;
+  readonly columns: number;
+  /** How tiles of its allocation lie, and columns from each to the next, outermost first. */
+  readonly storage: TmemMatrix;
+  readonly strides: readonly number[];
+}
+
 export type RefValue = GlobalValue | ReshapedValue | SharedValue;
 
 export type EmittedValue =
@@ -112,6 +124,7 @@ export type EmittedValue =
   | TileValue
   | InflightValue
   | RefValue
+  | TensorValue
   | BarrierValue
   | SemaphoreValue;
 

@@ -33,7 +33,7 @@ import { peerView, zeroOf } from "./memory.ts";
 import { arriveOn, barrierReader, peerBarriers, peerBlock } from "./synchronization.ts";
 
 /** An asynchronous operation's two sides, its issuer's knowledge and its place. */
-interface Issue {
+export interface Issue {
   readonly origin: Origin;
   readonly reads: Epoch | undefined;
   readonly writes: Epoch | undefined;
@@ -41,7 +41,7 @@ interface Issue {
 }
 
 /** Gives the operation agents of its own; the issuer's later accesses belong to its next step. */
-function beginIssue(agent: Agent, sides: { readonly writes: boolean }): Issue {
+export function beginIssue(agent: Agent, sides: { readonly writes: boolean }): Issue {
   const origin = agent.origin();
   const { timeline, asyncAgents } = agent;
   if (timeline === undefined)
@@ -53,7 +53,7 @@ function beginIssue(agent: Agent, sides: { readonly writes: boolean }): Issue {
   return { origin, reads, writes, knowledge };
 }
 
-function checkRead(agent: Agent, { origin, reads, knowledge }: Issue, view: View): void {
+export function checkRead(agent: Agent, { origin, reads, knowledge }: Issue, view: View): void {
   requirePromised(agent, view);
   requireUsable(agent, view);
   if (reads !== undefined)
@@ -148,7 +148,7 @@ function landed(from: DType, to: DType, elements: Elements): Elements {
   return rounded;
 }
 
-function completionOf({ reads, writes, knowledge }: Issue): Knowledge {
+export function completionOf({ reads, writes, knowledge }: Issue): Knowledge {
   if (reads === undefined || writes === undefined) return Knowledge.none;
   return completion(knowledge, [reads, writes]);
 }

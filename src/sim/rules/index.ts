@@ -9,6 +9,7 @@ import { controlRules } from "./control.ts";
 import { memoryRules } from "./memory.ts";
 import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
+import { tensorMemoryRules } from "./tensor-memory.ts";
 import { tileRules } from "./tiles.ts";
 import { valueRules } from "./values.ts";
 
@@ -17,6 +18,7 @@ export const simulationRules: SimulationRules = Object.freeze({
   ...tileRules,
   ...memoryRules,
   ...asynchronousRules,
+  ...tensorMemoryRules,
   ...synchronizationRules,
   ...controlRules,
   ...placedRules,

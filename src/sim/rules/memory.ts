@@ -57,7 +57,7 @@ function faultOf(
   sizes: readonly number[],
   dropped: readonly boolean[],
 ): ViewFault | undefined {
-  const shared = view.memory.description.space === "smem";
+  const shared = view.memory.description.space !== "gmem";
   for (let axis = 0; axis < sizes.length; axis++) {
     const isIndex = dropped[axis] === true;
     if (!shared && !isIndex) continue;

@@ -162,6 +162,21 @@ export const emulatorAsyncCodes = registerCodes({
     example: "mma.sp.sync.aligned… {%r0, …}, %r8, 0;  // %r8 = 0: every chunk has element 0 twice",
     remedy: "write the indices of the two elements that the chunk holds, the first in the low bits",
   },
+  TW8076: {
+    title: "response of cluster launch control that gives no cluster",
+    cause:
+      "The first block of a request that failed has no meaning, and neither have 128 bits that no request wrote.",
+    example:
+      "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r0, %q0;  // without is_canceled",
+    remedy: "wait for the mbarrier, and ask for the block only where is_canceled is true",
+  },
+  TW8077: {
+    title: "request of a cluster after one that failed",
+    cause: "Once a request was seen to fail, nothing is left, and asking again is undefined.",
+    example:
+      "clusterlaunchcontrol.try_cancel.async… in a loop that goes on after is_canceled was false",
+    remedy: "leave the loop where is_canceled is false",
+  },
   TW8080: {
     title: "cluster barrier out of order",
     cause: "Each thread must arrive once and then wait once, in turns.",

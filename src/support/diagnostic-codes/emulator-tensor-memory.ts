@@ -90,4 +90,11 @@ export const emulatorTensorMemoryCodes = registerCodes({
     remedy:
       "launch with clusters of an even number of blocks, and end both blocks behind a cluster barrier",
   },
+  TW8094: {
+    title: "copy that would tell a barrier it does not reach",
+    cause:
+      "A copy of cta_group::1 tells an mbarrier of the block that it writes to, one of cta_group::2 that of either block of the pair.",
+    example: "cp.async.bulk.tensor….cta_group::1 [own], …, [leader's mbarrier]",
+    remedy: "name a barrier of the same block, or of its pair with cta_group::2",
+  },
 });

@@ -107,6 +107,20 @@ export const layoutCodes = registerCodes({
     example: "x.at(slice(0, 512), slice(0, 512)).load()  // f32: 2048 registers a thread",
     remedy: "work on parts of the tile, in a loop or in more blocks",
   },
+  TW6107: {
+    title: "narrow elements of tensor memory that a product has otherwise",
+    cause:
+      "Left factors of 8 and 16 bits fill the columns of tensor memory; sums of 16 bits have a column each. An allocation is one or the other.",
+    example: "tcgen05Mma(sums, left, b)  // left is tmem(bf16, [128, 64])",
+    remedy: "say packed: true of left factors, and not of sums",
+  },
+  TW6108: {
+    title: "too little tensor memory",
+    cause:
+      "A processor has 512 columns of tensor memory, of 128 lanes and 32 bits, and a kernel's buffers lie side by side in them.",
+    example: "tmem(f32, [3, 128, 256])  // 768 columns",
+    remedy: "have fewer tiles in flight, or narrower ones",
+  },
   TW6201: {
     title: "placed kernel in which something is undecided",
     cause:

@@ -19,6 +19,27 @@ import {
   rows,
 } from "./texts.ts";
 
+/** A product of bf16 and weights in mxfp8, and what is done with it. */
+function scaledProductOf(...behind: readonly string[]): string {
+  const [x, codes, scales] = [
+    "tensor<2x64xbf16>",
+    "tensor<3x64xf8E4M3FN>",
+    "tensor<3x2xf8E8M0FNU>",
+  ];
+  const weights = "tensor<3x64xbf16>";
+  return program(
+    `%x: ${x}, %c: ${codes}, %s: ${scales}, %g: tensor<f32>`,
+    behind.at(-1)?.endsWith("bf16>") === true ? "tensor<2x3xbf16>" : "tensor<2x3xf32>",
+    `%0 = stablehlo.convert %c : (${codes}) -> ${weights}`,
+    `%1 = stablehlo.broadcast_in_dim %s, dims = [0, 1] : (${scales}) -> tensor<3x2x32xf8E8M0FNU>`,
+    "%2 = stablehlo.reshape %1 : (tensor<3x2x32xf8E8M0FNU>) -> tensor<3x64xf8E8M0FNU>",
+    `%3 = stablehlo.convert %2 : (tensor<3x64xf8E8M0FNU>) -> ${weights}`,
+    `%4 = stablehlo.multiply %0, %3 : ${weights}`,
+    `%d = stablehlo.dot_general %x, %4, contracting_dims = [1] x [1] : (${x}, ${weights}) -> tensor<2x3xf32>`,
+    ...behind,
+  );
+}
+
 /** Programs by the names of rules; a pass that has no names is one rule of its own. */
 interface Cases {
   readonly [pass: string]: { readonly [rule: string]: string };
@@ -402,6 +423,18 @@ export const rewriteCases: Cases = {
     ),
   },
   "associative-scans": { "associative-scans": unrolledScan(6) },
+  "scaled-products": {
+    "scaled-product": scaledProductOf("return %d : tensor<2x3xf32>"),
+    "global-scale": scaledProductOf(
+      `%f = stablehlo.broadcast_in_dim %g, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+      %r = stablehlo.multiply %f, %d : tensor<2x3xf32>`,
+      "return %r : tensor<2x3xf32>",
+    ),
+    "scaled-result": scaledProductOf(
+      "%r = stablehlo.convert %d : (tensor<2x3xf32>) -> tensor<2x3xbf16>",
+      "return %r : tensor<2x3xbf16>",
+    ),
+  },
   "turn-products": { "turn-products": productOf(true) },
   "matmul-precision": { "matmul-precision": productOf(false) },
   "normal-products": { "normal-products": productOf(false) },

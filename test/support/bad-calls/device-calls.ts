@@ -159,6 +159,28 @@ const asynchronous: readonly BadCall[] = [
   ),
   traced("prefetch", parameter(given(({ x }) => x))),
   traced("prefetchMaps", parameter(given(({ x }) => x))),
+  traced("tcgen05Commit", parameter(given(({ ready }) => ready))),
+  {
+    name: "tcgen05Mma",
+    parameters: [
+      parameter(() => "sums"),
+      parameter(() => "left"),
+      parameter(() => "right"),
+      options(),
+    ],
+    call: (...values) => {
+      const { bf16 } = library;
+      const scratch = {
+        sums: library.tmem(f32, [64, 8]),
+        left: library.smem(bf16, [64, 16]),
+        right: library.smem(bf16, [16, 8]),
+      };
+      library.kernel({ name: "k", scratch }, (body) => {
+        const known = new Map<unknown, unknown>(Object.entries(body));
+        untyped["tcgen05Mma"]?.(...values.map((value) => known.get(value) ?? value));
+      });
+    },
+  },
   {
     name: "accumulator",
     parameters: [

@@ -9,6 +9,7 @@ import { expandZeros } from "../expand/library.ts";
 import { kernelLibraryCall } from "../library.ts";
 import { map, refuse } from "../lowering.ts";
 import type { Expansion, Lowering } from "../lowering.ts";
+import { scaledLibraryCall } from "../scaled-products/call.ts";
 import { cannotRun } from "../storage.ts";
 import { threefryTiles } from "./random.ts";
 
@@ -65,13 +66,24 @@ function ownKernel({ operation }: KernelCall): CallLowering {
   };
 }
 
+/** A product of operands with scales. */
+const scaledProduct: CallLowering = {
+  form: "fold",
+  rule: () => {
+    throw new Error("a product with scales is the library's, not computed at points");
+  },
+  library: scaledLibraryCall,
+};
+
 export const callLowering: CallLowering = {
   form: "choose",
-  by: ({ attributes }) => {
+  by: (op) => {
+    const { attributes } = op;
     const target = attributes.call_target_name;
     const own = kernelCallOf(target);
     if (own !== undefined) return ownKernel(own);
     const meaning = callMeaningOf(target);
+    if (scaledLibraryCall(op) !== undefined) return scaledProduct;
     if (meaning !== undefined) return meant(meaning);
     const found = Object.hasOwn(calls, target) ? calls[target] : undefined;
     if (found !== undefined) return found;

@@ -139,7 +139,7 @@ function cut(
 }
 
 /** The result of an op that only moves elements, of a view of its operand; undefined of others. */
-function through(op: AnyGraphOp, view: Strided): Strided | undefined {
+export function through(op: AnyGraphOp, view: Strided): Strided | undefined {
   const [result] = op.results;
   if (result === undefined) return undefined;
   const { axes } = view;

@@ -10,6 +10,7 @@
  * Operands of a product become bf16 where bf16 holds every number times its scale: in MX and NV formats it does, down to bf16's smallest
  * number, 2^-133. Others become f32, or f64 where the result is. Sums are rounded to the result's format once, after the global scale.
  */
+import { scaledFormats } from "../../../formats/scaled/formats.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { Attribute } from "../../ops/attribute.ts";
 import { isFloatElement, isNarrowFloat } from "../../ops/elements.ts";
@@ -286,4 +287,74 @@ export const blockScaledDot: CallMeaning = (op, builder) => {
   const [lhs, rhs] = [operandOf(left, leftScales), operandOf(right, rightScales)];
   if (lhs === undefined || rhs === undefined) return undefined;
   return [sumsOf(builder, { lhs, rhs, block, global, out })];
+};
+
+/** Operands of a product of matrices with scales along k, [batch, rows, k] or [rows, k]; a global scale is [1] of f32. */
+export interface ScaledProductOperands {
+  readonly a: GraphValue;
+  readonly b: GraphValue;
+  readonly aScale: GraphValue | undefined;
+  readonly bScale: GraphValue | undefined;
+  readonly globalScale: GraphValue | undefined;
+}
+
+/** What a call of such a product says: the names of both formats, or bf16, and its operands. */
+export interface ScaledProductSettings {
+  readonly formats: readonly [a: string, b: string];
+  readonly operands: ScaledProductOperands;
+}
+
+/** The target of calls that stand for products with scales, which the passes for devices make. */
+export const scaledProductTarget = "tilewright.scaled_matmul";
+
+const globalSetting = "global";
+
+/** A call of the product. */
+export function scaledProduct(
+  builder: GraphBuilder,
+  { formats, operands, type }: ScaledProductSettings & { readonly type: TensorType },
+): GraphValue {
+  const { a, b, aScale, bScale, globalScale } = operands;
+  const inputs = [a, b, aScale, bScale, globalScale].filter((value) => value !== undefined);
+  const words = [...formats, ...(globalScale === undefined ? [] : [globalSetting])];
+  return builder.one(
+    "stablehlo.custom_call",
+    { inputs },
+    {
+      ...{ call_target_name: scaledProductTarget, has_side_effect: false, api_version: 1 },
+      backend_config: { kind: "string", value: words.join(" ") },
+      called_computations: [],
+    },
+    { types: [type] },
+  );
+}
+
+/** What a call says, where it is one of a product with scales. */
+export function scaledProductSettings(op: Call): ScaledProductSettings | undefined {
+  const { call_target_name: target, backend_config: config } = op.attributes;
+  if (target !== scaledProductTarget || config?.kind !== "string") return undefined;
+  const [ofA, ofB, last] = config.value.split(" ");
+  const [a, b, ...others] = op.operands.inputs;
+  if (ofA === undefined || ofB === undefined || a === undefined || b === undefined)
+    return undefined;
+  const next = (isThere: boolean): GraphValue | undefined => (isThere ? others.shift() : undefined);
+  const aScale = next(Object.hasOwn(scaledFormats, ofA));
+  const bScale = next(Object.hasOwn(scaledFormats, ofB));
+  const globalScale = next(last === globalSetting);
+  return { formats: [ofA, ofB], operands: { a, b, aScale, bScale, globalScale } };
+}
+
+/** The product as other ops: operands in bf16, sums in f32. */
+export const scaledProductMeaning: CallMeaning = (op, builder) => {
+  const settings = scaledProductSettings(op);
+  const [result] = op.results;
+  if (settings === undefined || result === undefined) return undefined;
+  const { a, b, aScale, bScale, globalScale } = settings.operands;
+  const whole = { block: undefined, out: typeOfValue(result) };
+  const global = globalScale && reshape(builder, globalScale, []);
+  const [lhs, rhs] = [
+    { values: a, scales: aScale },
+    { values: b, scales: bScale },
+  ];
+  return [sumsOf(builder, { ...whole, lhs, rhs, global })];
 };

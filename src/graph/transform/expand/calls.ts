@@ -9,6 +9,7 @@
  * | `lapack_spotrf_ffi` and kin   | `cholesky`, and 0 for each matrix that has a factor                |
  * | `lapack_strsm_ffi` and kin    | `triangular_solve`                                                 |
  * | `__op$block_scaled_dot`, `__op$quantize`, `__op$dequantize` | ops on blocks (`block-scaled.ts`)    |
+ * | `tilewright.scaled_matmul`    | products of operands with scales, which passes for devices make     |
  */
 import type { Attribute } from "../../ops/attribute.ts";
 import { isFloatElement } from "../../ops/elements.ts";
@@ -27,7 +28,13 @@ import {
   typeOfValue,
 } from "../arithmetic.ts";
 
-import { blockScaledDot, dequantize, quantize } from "./block-scaled.ts";
+import {
+  blockScaledDot,
+  dequantize,
+  quantize,
+  scaledProductMeaning,
+  scaledProductTarget,
+} from "./block-scaled.ts";
 import type { Call, CallMeaning } from "./call-meaning.ts";
 
 const functions = [
@@ -163,6 +170,7 @@ const meanings: ReadonlyMap<string, CallMeaning> = new Map<string, CallMeaning>(
   ["__op$block_scaled_dot", blockScaledDot],
   ["__op$dequantize", dequantize],
   ["__op$quantize", quantize],
+  [scaledProductTarget, scaledProductMeaning],
   ...lapack("potrf", potrf),
   ...lapack("trsm", trsm),
 ]);

@@ -14,6 +14,7 @@ import { dim } from "../../../lang/index.ts";
 import { open } from "../../../runtime/open.ts";
 import { Random } from "../../../support/random.ts";
 import type { MatmulConfiguration } from "../configuration.ts";
+import { raggedDot } from "../../ragged/ragged-dot.ts";
 import { matmul } from "../matmul.ts";
 import { packWeights } from "./pack-weights.ts";
 import { quantized } from "./quantized.ts";
@@ -210,4 +211,46 @@ test("weights that cannot be packed are refused", () => {
   expect(
     codeOf(() => quantized(f4e2m1fn, [k, n], { groupSize: 32, scale: f8e8m0fnu } as never)),
   ).toBe("TW9902");
+});
+
+describe.each(["simulator", "emulator"] as const)("experts on the %s", (kind) => {
+  test.each(
+    dealtTo(kind, [
+      ["MXFP4", f4e2m1fn, 32, f8e8m0fnu],
+      ["NVFP4", f4e2m1fn, 16, f8e4m3fn],
+      ["MXFP8", f8e4m3fn, 32, f8e8m0fnu],
+    ] as const),
+  )("%s", async (_, element, group, scale) => {
+    const device = deviceOf(kind);
+    const random = new Random(37);
+    const sizes = [4, 0, 5];
+    const [experts, own, wide, deep] = [sizes.length, 9, 40, 160];
+    const blocks = Math.ceil(deep / group);
+    const x = codes(element, experts * wide * deep, random);
+    const scales = codes(scale, experts * wide * blocks, random);
+    const b = quantized(element, [dim("g"), k, n], { groupSize: group, scale, as: bf16 });
+    const packed = await device.run(packWeights({ b }), {
+      x: fromElements(element, [experts, wide, deep], x as never),
+      scale: fromElements(scale, [experts, wide, blocks], scales as never),
+    } as never);
+    const a = Float64Array.from({ length: own * deep }, () => random.below(9) - 4);
+    const { out } = await device.run(raggedDot({ a: bf16, b, out: f32 }), {
+      a: fromNumbers(bf16, [own, deep], a),
+      groupSizes: fromNumbers(formats.i32, [experts], sizes),
+      ...packed,
+    } as never);
+    const decoded = (dtype: DType, code: number) => decodeFloat(dtype.name as "f8e4m3fn", code);
+    const far = Array.from(toNumbers(out), (found, index) => {
+      const [i, j] = [Math.floor(index / wide), index % wide];
+      const column = (i < 4 ? 0 : 2) * wide + j;
+      let [sum, size] = [0, 0];
+      for (let l = 0; l < deep; l += 1) {
+        const factor = decoded(scale, scales[column * blocks + Math.floor(l / group)] ?? 0);
+        const term = (a[i * deep + l] ?? 0) * decoded(element, x[column * deep + l] ?? 0) * factor;
+        [sum, size] = [sum + term, size + Math.abs(term)];
+      }
+      return Math.abs(found - sum) <= size * 2 ** -18 ? [] : [{ i, j, found, sum }];
+    });
+    expect(far.flat().slice(0, 4)).toEqual([]);
+  });
 });

@@ -95,8 +95,9 @@ export function packWeights<D extends WeightFormat, S extends DTypeName, G exten
         ...{ x: named("x"), scale: named("scale") },
         ...{ b: named("b"), bScale: named("bScale") },
       };
+      const { scale_rows = 0, scale_blocks = 0 } = sizes;
       const dimensions = {
-        ...sizes,
+        ...{ scale_rows, scale_blocks },
         ...(batch !== undefined && { batch: evaluateSize(batch, values) }),
         ...{ k: evaluateSize(k, values), n: evaluateSize(n, values) },
       };
@@ -164,14 +165,8 @@ function packKernel(
       },
     },
     (argument) => {
-      const { i, j } = argument as unknown as PackIndices;
-      const layer = batch === undefined ? undefined : (argument as unknown as PackIndices).layer;
-      const {
-        x,
-        scale: scalesOfAll,
-        b,
-        bScale,
-      } = matrixOf(argument as unknown as PackArrays, layer);
+      const { i, j, ...arrays } = packArguments(argument, batch !== undefined);
+      const { x, scale: scalesOfAll, b, bScale } = arrays;
       const along = slice(i.mul(packedUnit), packedUnit);
       const across = slice(j.mul(columns), columns);
       const stored = x.at(across, along).load().transpose() as Tile;
@@ -188,24 +183,24 @@ function packKernel(
 
 type Integer = Scalar<"i32">;
 
-interface PackIndices {
+interface PackArguments {
   readonly i: Integer;
   readonly j: Integer;
-  /** Which matrix, of several. */
-  readonly layer: Integer;
-}
-
-interface PackArrays {
   readonly x: Ref;
   readonly scale: Ref;
   readonly b: Ref;
   readonly bScale: Ref;
 }
 
-/** The arrays of one matrix. */
-function matrixOf({ x, scale, b, bScale }: PackArrays, layer: Integer | undefined): PackArrays {
-  if (layer === undefined) return { x, scale, b, bScale };
-  return { x: x.at(layer), scale: scale.at(layer), b: b.at(layer), bScale: bScale.at(layer) };
+/** What a block is given, of its own matrix where there are several. */
+function packArguments(argument: object, isBatched: boolean): PackArguments {
+  const given = argument as PackArguments & { readonly layer: Integer };
+  const { i, j } = given;
+  const own = (array: Ref): Ref => (isBatched ? array.at(given.layer) : array);
+  return {
+    ...{ i, j, x: own(given.x), scale: own(given.scale) },
+    ...{ b: own(given.b), bScale: own(given.bScale) },
+  };
 }
 
 /** The scales of 64 columns in 128 elements along k, [columns, groups]. */

@@ -59,7 +59,7 @@ export function tensorTypeName({ name }: DType): string {
 const swizzleCodes: { readonly [S in Swizzle]: bigint } = { 0: 0n, 128: 1n, 64: 2n, 32: 3n };
 
 /** An operand in shared memory: its descriptor for each slab and step. */
-interface SharedOperand {
+export interface SharedOperand {
   readonly transposed: boolean;
   readonly base: Register;
   /** What is added to the first descriptor for others. */
@@ -92,17 +92,24 @@ function descriptorStrides(
   return { leading: widthStride, stride: blockStride };
 }
 
+/** Rows of the left factor that an instruction reads from one descriptor, and bits that all of its descriptors have. */
+interface OperandForm {
+  readonly rows: number;
+  readonly fixed: bigint;
+}
+
 /** `rowBytes` are those of k that an instruction takes of each row. */
-function sharedOperand(
+export function sharedOperand(
   context: EmitContext,
   ref: SharedValue,
   side: "left" | "right",
   rowBytes: number,
+  { rows, fixed }: OperandForm = { rows: slabRows, fixed: 0n },
 ): SharedOperand {
   const { code } = context;
   const view = viewOf(ref);
   const axes = operandAxes[side];
-  const count = side === "left" ? slabRows : (view.shape[axes.mn] ?? 1);
+  const count = side === "left" ? rows : (view.shape[axes.mn] ?? 1);
   const form = wgmmaForm(view, { ...axes, count });
   if (typeof form === "string") throw new Error(form);
   const tiled = tiledAxes(view)?.axes ?? [];
@@ -110,12 +117,15 @@ function sharedOperand(
   if (mn === undefined || k === undefined) throw new Error("an operand has rows and columns");
   if (swizzleWidth(view.layout.swizzle) % 16 !== 0) throw new Error("a swizzle of odd width");
   const start = sharedStart(context, ref);
-  const own = side === "left" ? groupStart(context, view, start.base) : start.base;
+  const own =
+    side === "left" && rows === slabRows && fixed === 0n
+      ? groupStart(context, view, start.base)
+      : start.base;
   const sixteenths =
     clusterSize(context.kernel.grid) > 1
       ? code.make("b32", "bfe.u32", own, integer(4), integer(14))
       : code.make("b32", "shr.u32", own, integer(4));
-  const constant = descriptorBits(form, view.layout.swizzle, rowBytes);
+  const constant = descriptorBits(form, view.layout.swizzle, rowBytes) | fixed;
   const low = code.make(
     "b32",
     "add.u32",

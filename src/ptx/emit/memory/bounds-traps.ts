@@ -8,7 +8,7 @@
  * As unsigned numbers what lies before 0 is behind the end. It is the access that asks: a window that nobody
  * uses may lie anywhere, as on the simulator. What was asked before on every way to the op is not asked again.
  */
-import type { AnyOp, Op } from "../../../ir/node.ts";
+import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import { isPromisedInside } from "../../../ir/promises.ts";
 import { accessesOf } from "../../../ir/traits.ts";
 import { peerIndex, placeIndices } from "../../../layout/access/indexed-barriers.ts";
@@ -29,7 +29,8 @@ export function requireInside(context: EmitContext, op: AnyOp): void {
   const { asked } = context;
   if (isPromisedInside(op) && !context.checksPromises) return;
   for (const { value } of accessesOf(op)) {
-    if (value.type.kind !== "ref") continue;
+    // Windows of tensor memory are tested where they are made.
+    if (value.type.kind !== "ref" || value.type.space === "tmem") continue;
     const ref = context.ref(value);
     for (const bound of requiredOf(ref)) {
       if (asked.has(bound)) continue;
@@ -70,6 +71,24 @@ function insideIndex(
     [own, integer(0)],
   ]);
   return { ...given, register: own, constant: undefined };
+}
+
+/** An offset that a window of tensor memory has, of so many elements of an axis: inside, since it traps otherwise. */
+export function insideOffset(
+  context: EmitContext,
+  offset: Value,
+  { count, size }: Omit<Bound, "start">,
+): Register {
+  const { asked, code, failureCell } = context;
+  const { register } = context.scalar(offset);
+  const own = failureCell === undefined ? register : code.make("b32", "mov.b32", register);
+  const bound = { start: { register: own, constant: 0 }, count, size };
+  if (asked.has(bound)) return own;
+  asked.add(bound);
+  trapOutside(context, isOutside(context, bound), "the window is not inside", () => [
+    [own, integer(0)],
+  ]);
+  return own;
 }
 
 /** The block that a window is moved to, and that it must be there. */

@@ -20,6 +20,8 @@ import { positionOf, positionSums } from "./positions.ts";
 import { selectedArray } from "./selected-array.ts";
 import { sharedWindow, sliceSharedValue, unionMember, wholeShared } from "./shared.ts";
 import { load, store } from "./tiles.ts";
+import { refOf } from "../../../ir/traverse.ts";
+import { sliceTensor } from "../asynchronous/tensor-memory.ts";
 
 /** The result of an op that makes a window. */
 function windowOf(results: readonly Value[]): Value {
@@ -35,6 +37,10 @@ function defineWindow(context: EmitContext, value: Value, made: RefValue): void 
 }
 
 function sliceRef(op: Op<"slice_ref">, context: EmitContext): void {
+  if (refOf(op.operands.ref).space === "tmem") {
+    sliceTensor(op, context);
+    return;
+  }
   const source = context.ref(op.operands.ref);
   const { sizes, dropped, guard } = op.attributes;
   if (guard === undefined) throw new Error("nothing is decided of the bounds of a window");

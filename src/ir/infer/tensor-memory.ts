@@ -1,0 +1,197 @@
+/** Inference for tensor memory: its tiles, what moves them, and products that add up in it. */
+import type { DType } from "../../formats/dtype.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
+import type { ProductInstruction } from "../../targets/product-instructions.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
+import { tmemShapeNamed, tmemShapes } from "../ops/tensor-memory.ts";
+import type { tensorMemoryOps, TmemShape } from "../ops/tensor-memory.ts";
+import { sameShape, shapeText } from "../size.ts";
+import { refType, tileType, typeText } from "../types.ts";
+import type { RefType, Type } from "../types.ts";
+import {
+  fail,
+  isPositiveInteger,
+  refOperand,
+  requireBool,
+  requireSpace,
+  requireTileShape,
+  scalarOperand,
+  staticShape,
+  tileOperand,
+} from "./checks.ts";
+import type { AnyDraft } from "./checks.ts";
+import type { Draft, InferContext, InferRules } from "./inference-input.ts";
+import { dotAccumulators, operandsText } from "./matrix.ts";
+import { requireBarrierIndex } from "./synchronization.ts";
+
+const instruction: ProductInstruction = productInstructions.tcgen05;
+
+/** The formats that products in tensor memory can add up in; none where they do not take the operands. */
+export function tcgen05Accumulators(left: DType, right: DType): ReturnType<typeof dotAccumulators> {
+  return instruction.factors.includes(left.name) && left.bits >= 8
+    ? dotAccumulators(left, right)
+    : [];
+}
+
+/** Elements of a format that share a column of 32 bits. */
+export function tmemPacking({ bits }: DType, packed: boolean): number {
+  return packed ? 32 / bits : 1;
+}
+
+function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
+  const { dtype, shape, packed = false } = draft.attributes;
+  const [rows = 0, columns = 0] = shape.slice(-2);
+  const packing = tmemPacking(dtype, packed);
+  const fits =
+    shape.length >= 2 &&
+    shape.every(isPositiveInteger) &&
+    instruction.shape.rows.includes(rows) &&
+    columns % packing === 0 &&
+    dtype.bits <= 32 &&
+    dtype.bits >= 8;
+  if (!fits)
+    fail(draft, "TW2301", `tensor memory cannot hold ${dtype.name} of shape ${shapeText(shape)}`, {
+      expected: `[…, rows, columns] with ${instruction.shape.rows.join(" or ")} rows${packing > 1 ? ` and a multiple of ${packing} columns` : ""}, of 8 to 32 bits`,
+      found: `${shapeText(shape)} of ${dtype.name}`,
+    });
+  return [refType("tmem", dtype, shape)];
+}
+
+/** The rows that each shape of an access can have. */
+const accessRows: { readonly [S in TmemShape]: readonly number[] } = {
+  "32x32b": [128],
+  "16x64b": [64, 128],
+  "16x128b": [64, 128],
+  "16x256b": [64, 128],
+  "16x32bx2": [64, 128],
+};
+
+/** Columns of 32 bits that the registers of one instruction reach at least. */
+export const accessColumns: { readonly [S in TmemShape]: number } = {
+  "32x32b": 1,
+  "16x64b": 2,
+  "16x128b": 4,
+  "16x256b": 8,
+  "16x32bx2": 2,
+};
+
+/** The shape of an access that says none: a row to each lane, or what 64 rows have instead. */
+export function usualTmemShape(rows: number): TmemShape {
+  return rows === 128 ? "32x32b" : "16x256b";
+}
+
+/** The shape of the tile that is moved. */
+function accessed(
+  draft: Draft<"tmem_load" | "tmem_store">,
+  ref: RefType,
+  { warps }: InferContext,
+): readonly number[] {
+  requireSpace(draft, "the window", ref, ["tmem"]);
+  const shape = staticShape(draft, ref);
+  requireTileShape(draft, shape);
+  const [rows = 0, columns = 0] = shape;
+  const { shape: stated } = draft.attributes;
+  const by = tmemShapeNamed(stated ?? usualTmemShape(rows));
+  if (by === undefined)
+    return fail(draft, "TW2306", `${stated ?? ""} is no shape of accesses to tensor memory`, {
+      expected: tmemShapes.join(", "),
+      found: stated ?? "none",
+    });
+  // Of 8 and 16 bits a lane has whole words.
+  const least = accessColumns[by] * Math.max(1, 32 / ref.dtype.bits);
+  const isPower = (columns & (columns - 1)) === 0;
+  if (shape.length !== 2 || !accessRows[by].includes(rows) || columns < least || !isPower)
+    fail(draft, "TW2306", `${by} does not move ${typeText(ref)}`, {
+      expected: `[${accessRows[by].join(" or ")}, columns], ${least} columns or more, a power of two`,
+      found: shapeText(shape),
+    });
+  if (warps !== warpsPerGroup)
+    fail(
+      draft,
+      "TW2307",
+      `each warp reaches a quarter of tensor memory, and threads have ${warps} warps`,
+      {
+        expected: `threads of ${warpsPerGroup} warps`,
+        found: String(warps),
+      },
+    );
+  return shape;
+}
+
+function mma(draft: Draft<"tcgen05_mma">): readonly Type[] {
+  const { operands } = draft;
+  const sums = refOperand(draft, "the sums", operands.sums);
+  const a = refOperand(draft, "the left factor", operands.a);
+  const b = refOperand(draft, "the right factor", operands.b);
+  requireSpace(draft, "the sums", sums, ["tmem"]);
+  requireSpace(draft, "the left factor", a, ["smem", "tmem"]);
+  requireSpace(draft, "the right factor", b, ["smem"]);
+  const accumulators = tcgen05Accumulators(a.dtype, b.dtype);
+  if (!accumulators.includes(sums.dtype.name))
+    fail(
+      draft,
+      "TW2303",
+      `tcgen05Mma does not multiply ${a.dtype.name} by ${b.dtype.name} into ${sums.dtype.name}`,
+      {
+        expected: accumulators.join(" or ") || operandsText(tcgen05Accumulators),
+        found: accumulators.length > 0 ? sums.dtype.name : `${a.dtype.name} and ${b.dtype.name}`,
+      },
+    );
+  checkShapes(
+    draft,
+    [sums, a, b].map((each) => staticShape(draft, each)),
+    a.dtype,
+  );
+  const { adds } = operands;
+  if (adds !== undefined) requireBool(draft, "adds", scalarOperand(draft, "adds", adds).dtype);
+  return [];
+}
+
+function checkShapes(
+  draft: AnyDraft,
+  [sums = [], a = [], b = []]: readonly (readonly number[])[],
+  { bits, kind }: DType,
+): void {
+  const [m = 0, n = 0] = sums;
+  const [k = 0] = b;
+  if (!sameShape(a, [m, k]) || !sameShape(b, [k, n]) || sums.length !== 2)
+    fail(draft, "TW2304", "shapes of tcgen05Mma do not fit together", {
+      expected: `[m, k] by [k, n] for sums of ${shapeText(sums)}`,
+      found: `${shapeText(a)} by ${shapeText(b)}`,
+    });
+  const grain = m === 128 || kind !== "float" ? 16 : 8;
+  const depth = instruction.shape.depthBits / bits;
+  if (!instruction.shape.rows.includes(m) || n % grain !== 0 || k % depth !== 0)
+    fail(draft, "TW2305", `tcgen05Mma has no product ${m} × ${n} × ${k}`, {
+      expected: `${instruction.shape.rows.join(" or ")} rows, a multiple of ${grain} columns, and of ${depth} elements of k`,
+      found: `[${m}, ${k}] by [${k}, ${n}]`,
+    });
+}
+
+export const tensorMemoryRules: InferRules<keyof typeof tensorMemoryOps> = {
+  alloc_tmem: allocTmem,
+
+  tmem_load(draft, context) {
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    return [tileType(ref.dtype, accessed(draft, ref, context))];
+  },
+
+  tmem_store(draft, context) {
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    const value = tileOperand(draft, "the value", draft.operands.value);
+    const shape = accessed(draft, ref, context);
+    if (value.dtype !== ref.dtype || !sameShape(value.shape, shape))
+      fail(draft, "TW2043", "store of a value of another type than the window", {
+        expected: `${ref.dtype.name}, ${shapeText(shape)}`,
+        found: typeText(value),
+      });
+    return [];
+  },
+
+  tcgen05_mma: mma,
+
+  tcgen05_commit(draft) {
+    requireBarrierIndex(draft, draft.operands.barrier, draft.operands.index);
+    return [];
+  },
+};

@@ -1,0 +1,85 @@
+/**
+ * Ops on tensor memory: what tensor cores of sm_100a add up in, and what moves between it, registers and shared memory. Products and copies run
+ * behind the thread that started them, in its order, until a commit tells a barrier that all of them are over:
+ *
+ *   tcgen05_mma %sums, %a, %b        starts sums += a · b, and goes on
+ *   tcgen05_commit %done[0]          arrives on the barrier once it is over
+ *   barrier_wait %done[0]
+ *   %tile = tmem_load %sums          reads what the product has written
+ */
+import type { Access } from "../schema.ts";
+import { acts, allocates, computes, defineOps, lanes } from "./define.ts";
+
+/** How a warp's registers name cells of tensor memory, as `tcgen05.ld` and `tcgen05.st` have it: lanes and bits of each. */
+export const tmemShapes = ["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"] as const;
+export type TmemShape = (typeof tmemShapes)[number];
+
+/** The shape that a text names. */
+export function tmemShapeNamed(text: string | undefined): TmemShape | undefined {
+  return tmemShapes.find((each) => each === text);
+}
+
+/** One lane starts what the tensor cores do for it. */
+const started = <const O extends string>(mode: Access["mode"], of: O) =>
+  ({ of, mode, actor: "one thread", proxy: "async", done: "copy" }) as const;
+
+export const tensorMemoryOps = defineOps({
+  alloc_tmem: {
+    summary:
+      "Uninitialised tensor memory of the block: tiles [rows, columns] of 128 or 64 rows, side by side along axes in front of these. `packed` elements of less than 32 bits share a column. Placed, it begins `at` a column of the kernel's own.",
+    operands: {},
+    attributes: {
+      dtype: "dtype",
+      shape: "integers",
+      name: "text?",
+      packed: "flag?",
+      at: "integer?",
+    },
+    regions: {},
+    traits: allocates,
+  },
+  tmem_load: {
+    summary:
+      "Reads a tile of tensor memory into registers, by instructions of the `shape`; each warp has a quarter of the rows.",
+    operands: { ref: "one" },
+    attributes: { shape: "text?" },
+    regions: {},
+    traits: {
+      ...computes,
+      accesses: [lanes("read", "ref")],
+      stands: "whole thread",
+      may: "drop",
+    },
+  },
+  tmem_store: {
+    summary: "Writes a tile to tensor memory, as `tmem_load` reads it.",
+    operands: { ref: "one", value: "one" },
+    attributes: { shape: "text?" },
+    regions: {},
+    traits: { ...acts, accesses: [lanes("write", "ref")], stands: "whole thread" },
+  },
+  tcgen05_mma: {
+    summary:
+      "Starts sums + a * b in tensor memory; a is a window [m, k] of shared or tensor memory, b one [k, n] of shared memory. Where `adds` is false, the product takes the place of what is there.",
+    operands: { sums: "one", a: "one", b: "one", adds: "optional" },
+    attributes: {},
+    regions: {},
+    traits: {
+      ...acts,
+      accesses: [started("read", "a"), started("read", "b"), started("write", "sums")],
+      unrolls: "never",
+    },
+  },
+  tcgen05_commit: {
+    summary:
+      "Arrives once on `barrier` when all products and copies that this thread has started before are over.",
+    operands: { barrier: "one", index: "optional" },
+    attributes: {},
+    regions: {},
+    traits: {
+      ...acts,
+      accesses: [started("write", "barrier")],
+      unrolls: "never",
+    },
+  },
+});

@@ -1,0 +1,122 @@
+/** What is said of tensor memory and its products that cannot be, with the code of each. */
+import { describe, expect, test } from "vitest";
+import { bf16, f16, f32 } from "../formats/dtype.ts";
+import { lower } from "../lower/stages.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { targets } from "../targets/target.ts";
+import {
+  all,
+  barrier,
+  kernel,
+  smem,
+  slice,
+  tcgen05Commit,
+  tcgen05Mma,
+  tensor,
+  tmem,
+} from "./index.ts";
+import type { KernelSpec, Ref } from "./index.ts";
+
+type Scratch = NonNullable<KernelSpec["scratch"]>;
+
+/** The report of a kernel that is traced and compiled. */
+function reportOf(
+  scratch: Scratch,
+  body: (refs: { readonly [name: string]: Ref }) => void,
+  options: Partial<KernelSpec> = {},
+): TilewrightError {
+  try {
+    const spec = { name: "k", scratch: { ...scratch, done: barrier() }, ...options };
+    const { kernel: traced } = kernel(spec, (refs) => {
+      body(refs as unknown as { readonly [name: string]: Ref });
+    });
+    lower(traced, targets.sm_100a);
+  } catch (error) {
+    if (error instanceof TilewrightError) return error;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
+
+const factors = { a: smem(bf16, [128, 64]), b: smem(bf16, [64, 32]) };
+type Body = (refs: { readonly [name: string]: Ref }) => void;
+
+describe("tensor memory", () => {
+  const sums = tmem(f32, [128, 32]);
+  const product: Body = ({ sums: into, a, b }) => {
+    if (into && a && b) tcgen05Mma(into, a, b, { adds: false });
+  };
+  test.each<[string, Scratch, Body, string]>([
+    ["of 96 rows", { x: tmem(f32, [96, 32]) }, () => undefined, "TW2301"],
+    ["by rows", { sums }, ({ sums: it }) => it?.at(slice(0, 64), all), "TW2302"],
+    ["turned", { sums }, ({ sums: it }) => it?.transpose(), "TW2302"],
+    ["reshaped", { sums }, ({ sums: it }) => it?.reshape([4096]), "TW2302"],
+    ["multiplied as f32", { ...factors, sums, a: smem(f32, [128, 64]) }, product, "TW2303"],
+    ["of another depth", { ...factors, sums, a: smem(bf16, [128, 32]) }, product, "TW2304"],
+    ["of 8 of k", { sums, a: smem(bf16, [128, 8]), b: smem(bf16, [8, 32]) }, product, "TW2305"],
+    [
+      "of 64 rows by a row a thread",
+      { x: tmem(f32, [64, 32]) },
+      ({ x }) => x?.load({ shape: "32x32b" }),
+      "TW2306",
+    ],
+    [
+      "with sums that share columns",
+      {
+        ...factors,
+        a: smem(f16, [128, 64]),
+        b: smem(f16, [64, 32]),
+        sums: tmem(f16, [128, 32], { packed: true }),
+      },
+      product,
+      "TW6107",
+    ],
+    [
+      "that there is not so much of",
+      { x: tmem(f32, [3, 128, 256]), y: tmem(f32, [128, 8]) },
+      ({ x, y }) => {
+        y?.store(y.load());
+        x?.at(0, all, slice(0, 8)).store(x.at(1, all, slice(0, 8)).load());
+      },
+      "TW6108",
+    ],
+  ])("%s", (_, scratch, body, code) => {
+    const report = reportOf(scratch, body);
+    expect(report.code, report.message).toBe(code);
+    expect(report.position?.file).toContain("tensor-memory.test.ts");
+  });
+
+  test("of threads of eight warps", () => {
+    const report = reportOf({ sums }, ({ sums: it }) => it?.load(), { warps: 8 });
+    expect(report.code).toBe("TW2307");
+  });
+
+  test("says the columns of each buffer where there is too little", () => {
+    const report = reportOf(
+      { first: tmem(f32, [2, 128, 256]), second: tmem(bf16, [128, 64], { packed: true }) },
+      ({ first, second }) => {
+        const part = first?.at(0, all, slice(0, 8));
+        if (part) part.store(part.load());
+        second?.store(second.load());
+      },
+    );
+    expect(report.message).toContain("k needs 544 columns of tensor memory");
+    expect(report.notes.map(({ message }) => message)).toEqual([
+      "first: 512 columns",
+      "second: 32 columns",
+    ]);
+  });
+
+  test("is refused for targets that have none", () => {
+    const { kernel: traced } = kernel(
+      { name: "k", scratch: { sums, done: barrier() }, outputs: { out: tensor(f32, [128, 32]) } },
+      (refs) => {
+        refs.out.store(refs.sums.load());
+        tcgen05Commit(refs.done);
+      },
+    );
+    expect(() => lower(traced, targets.sm_120a)).toThrow(
+      "tmem needs tensor memory, which sm_120a does not have",
+    );
+  });
+});

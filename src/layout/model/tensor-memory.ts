@@ -1,0 +1,143 @@
+/**
+ * How tiles lie in tensor memory, and which registers of which lane each shape of `tcgen05.ld` and `tcgen05.st` fills of them. Row bits of a tile
+ * of 128 rows, and its columns counted in words of 32 bits:
+ *
+ *   | shape    | row bits 0 … 6           | column bits                 |
+ *   |----------|--------------------------|-----------------------------|
+ *   | 32x32b   | L0 L1 L2 L3 L4 W0 W1     | registers                   |
+ *   | 16x64b   | L2 L3 L4 L0 half W0 W1   | L1, registers               |
+ *   | 16x128b  | L2 L3 L4 R  half W0 W1   | L0 L1, registers            |
+ *   | 16x256b  | L2 L3 L4 R  half W0 W1   | a register bit, L0 L1, registers |
+ *   | 16x32bx2 | L0 L1 L2 L3 half W0 W1   | registers, L4 last          |
+ *
+ * Shapes of 16 rows take two instructions, for each half of a quarter one; tiles of 64 rows have the first halves alone. Elements of 8 and 16
+ * bits that share a word are its lowest register bits.
+ */
+import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
+import { tmemPacking, usualTmemShape } from "../../ir/infer/tensor-memory.ts";
+import { tmemShapeNamed } from "../../ir/ops/tensor-memory.ts";
+import type { TmemShape } from "../../ir/ops/tensor-memory.ts";
+import { isWindow } from "../../ir/traits.ts";
+import { refOf, walkOps } from "../../ir/traverse.ts";
+import { onceForEach } from "../../support/memo.ts";
+import { knownLayout } from "../algebra/parse-layout.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { tmemColumns, tmemMatrix } from "../algebra/tensor-memory.ts";
+import type { TmemMatrix } from "../algebra/tensor-memory.ts";
+
+/** How the tiles of an allocation lie. */
+export function tmemStorage({ attributes }: Op<"alloc_tmem">): TmemMatrix {
+  const { dtype, shape, packed = false } = attributes;
+  const rows = shape.at(-2) ?? 0;
+  return tmemMatrix(rows === 128 ? "full" : "half", tmemPacking(dtype, packed));
+}
+
+/** Columns of 32 bits that one tile of an allocation takes. */
+export function tileColumns(op: Op<"alloc_tmem">): number {
+  const { dtype, shape } = op.attributes;
+  return tmemColumns(tmemStorage(op), shape.slice(-2), dtype.bits);
+}
+
+/** Columns of all of its tiles. */
+export function allocatedColumns(op: Op<"alloc_tmem">): number {
+  return op.attributes.shape.slice(0, -2).reduce((count, each) => count * each, tileColumns(op));
+}
+
+/** The allocation that a window of tensor memory lies in. */
+export function tmemRoot(window: Value, definitions: ReadonlyMap<Value, AnyOp>): Op<"alloc_tmem"> {
+  const op = definitions.get(window);
+  if (op?.kind === "alloc_tmem") return op;
+  if (op === undefined || !isWindow(op)) throw new Error(`%${window.id} is not in tensor memory`);
+  return tmemRoot(op.operands.ref, definitions);
+}
+
+/** Columns are allocated in powers of two from this on. */
+const leastColumns = 32;
+
+/** Columns that a placed kernel allocates; 0 where it uses none. */
+export const kernelColumns = onceForEach(({ body }: Kernel): number => {
+  let columns = 0;
+  walkOps(body, (op) => {
+    if (op.kind !== "alloc_tmem") return;
+    columns = Math.max(columns, (op.attributes.at ?? 0) + allocatedColumns(op));
+  });
+  return columns === 0 ? 0 : Math.max(leastColumns, 2 ** Math.ceil(Math.log2(columns)));
+});
+
+/** The shape by which an access moves its tile. */
+export function tmemShapeOf(op: Op<"tmem_load"> | Op<"tmem_store">): TmemShape {
+  const [rows] = refOf(op.operands.ref).shape;
+  return tmemShapeNamed(op.attributes.shape) ?? usualTmemShape(Number(rows));
+}
+
+/** Bytes at the end of shared memory into which the kernel's columns are told. */
+export const tmemSlotBytes = 16;
+
+interface Bits {
+  readonly rows: readonly string[];
+  /** Of words, before those that are registers. */
+  readonly columns: readonly string[];
+  /** After those. */
+  readonly last: readonly string[];
+}
+
+const halfOf = (rows: number): readonly string[] => (rows === 128 ? ["half"] : []);
+
+/** Bits by where they are; `r` names bits of registers inside of an instruction. */
+const patterns: { readonly [S in TmemShape]: (rows: number) => Bits } = {
+  "32x32b": () => ({ rows: ["L0", "L1", "L2", "L3", "L4"], columns: [], last: [] }),
+  "16x64b": (rows) => ({
+    rows: ["L2", "L3", "L4", "L0", ...halfOf(rows)],
+    columns: ["L1"],
+    last: [],
+  }),
+  "16x128b": (rows) => ({
+    rows: ["L2", "L3", "L4", "r0", ...halfOf(rows)],
+    columns: ["L0", "L1"],
+    last: [],
+  }),
+  "16x256b": (rows) => ({
+    rows: ["L2", "L3", "L4", "r1", ...halfOf(rows)],
+    columns: ["r0", "L0", "L1"],
+    last: [],
+  }),
+  "16x32bx2": (rows) => ({
+    rows: ["L0", "L1", "L2", "L3", ...halfOf(rows)],
+    columns: [],
+    last: ["L4"],
+  }),
+};
+
+/** The register layout of a tile [rows, columns] that the shape moves, whose elements have so many bits. */
+export function tmemRegisters(
+  shape: TmemShape,
+  [rows = 0, columns = 0]: readonly number[],
+  bits: number,
+): RegisterLayout {
+  const inWord = Math.log2(32 / bits);
+  const { rows: rowBits, columns: first, last } = patterns[shape](rows);
+  // Registers in the order of the instruction's own, the half behind them, the rest of the columns last.
+  const inside = [...first, ...rowBits].filter((bit) => bit.startsWith("r")).sort();
+  const names = new Map<string, string>();
+  for (const bit of [...inside, ...rowBits.filter((each) => each === "half")])
+    names.set(bit, `R${inWord + names.size}`);
+  const named = (bit: string): string => names.get(bit) ?? bit;
+  const free = Math.log2(columns) - inWord - first.length - last.length;
+  const next = inWord + names.size;
+  const registers = (from: number, count: number): readonly string[] =>
+    Array.from({ length: count }, (_, index) => `R${from + index}`);
+  const ofRows = [...rowBits.map(named), "W0", "W1"];
+  const ofColumns = [
+    ...registers(0, inWord),
+    ...first.map(named),
+    ...registers(next, free),
+    ...last,
+  ];
+  return knownLayout(`(${ofRows.join(" ")} | ${ofColumns.join(" ")})`);
+}
+
+/** The layout that an access has in registers. */
+export function tmemLayoutOf(op: Op<"tmem_load"> | Op<"tmem_store">): RegisterLayout {
+  const { dtype, shape } = refOf(op.operands.ref);
+  return tmemRegisters(tmemShapeOf(op), shape.map(Number), dtype.bits);
+}

@@ -1,0 +1,382 @@
+/**
+ * Tensor memory: the kernel's columns, which one warp allocates at its start and gives back at its end, and what is done with them.
+ *
+ *   tcgen05.alloc [slot], 256           warp 0; everybody reads the slot behind a barrier
+ *   tcgen05.mma [sums], a, b, …         one lane, for each 32 bytes of k
+ *   tcgen05.commit [barrier]            the same lane
+ *   tcgen05.ld {registers}, [sums]      each warp its quarter; finished before anything else happens
+ *   tcgen05.dealloc
+ */
+import type { DType, DTypeName } from "../../../formats/dtype.ts";
+import type { Op, Value } from "../../../ir/node.ts";
+import type { TmemShape, tensorMemoryOps } from "../../../ir/ops/tensor-memory.ts";
+import { refOf } from "../../../ir/traverse.ts";
+import { elementTable } from "../../../layout/algebra/element-maps.ts";
+import { layoutOf } from "../../../layout/model/placed-types.ts";
+import {
+  kernelColumns,
+  tileColumns,
+  tmemShapeOf,
+  tmemSlotBytes,
+  tmemStorage,
+} from "../../../layout/model/tensor-memory.ts";
+import { productInstructions } from "../../../targets/product-instructions.ts";
+import { warpsPerGroup } from "../../../targets/target.ts";
+import type { Operand, Register } from "../../module.ts";
+import { address, braces, discard, integer, pair } from "../../operands.ts";
+import type { EmitContext, EmitRules } from "../context.ts";
+import { insideIndices, insideOffset } from "../memory/bounds-traps.ts";
+import { barrierAddress, blockBarrier } from "../synchronization.ts";
+import type { TensorValue } from "../values.ts";
+import { sharedOperand, sharedRef } from "./products.ts";
+
+const { tcgen05 } = productInstructions;
+
+/** pred: whether the lane belongs to the block's first warp. */
+function inFirstWarp({ code, numbers }: EmitContext): Register {
+  const first = code.make("pred", "setp.eq.u32", numbers.thread, integer(0));
+  const warp = code.make("pred", "setp.eq.u32", numbers.warp, integer(0));
+  return code.make("pred", "and.pred", first, warp);
+}
+
+function slotOf({ numbers, kernel }: EmitContext): Operand {
+  const bytes = kernel.placed?.sharedBytes ?? 0;
+  return address(numbers.shared, bytes - tmemSlotBytes);
+}
+
+/** Allocates the kernel's columns, and tells every lane where they begin. */
+export function openTensorMemory(context: EmitContext): void {
+  const columns = kernelColumns(context.kernel);
+  if (columns === 0) return;
+  const { code } = context;
+  const isFirst = inFirstWarp(context);
+  const skip = code.label("allocated");
+  code.jumpIf(isFirst, skip, { negated: true, uniform: true });
+  code.emit("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", [
+    slotOf(context),
+    integer(columns),
+  ]);
+  code.emit("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned");
+  code.place(skip);
+  blockBarrier(context, "tensor memory is allocated");
+  context.tensorBase = code.make("b32", "ld.shared.b32", slotOf(context));
+}
+
+/** Gives them back when nobody uses them any more. */
+export function closeTensorMemory(context: EmitContext): void {
+  const columns = kernelColumns(context.kernel);
+  if (columns === 0) return;
+  const { code } = context;
+  blockBarrier(context, "nobody uses tensor memory any more");
+  const isFirst = inFirstWarp(context);
+  const skip = code.label("deallocated");
+  code.jumpIf(isFirst, skip, { negated: true, uniform: true });
+  code.emit("tcgen05.dealloc.cta_group::1.sync.aligned.b32", [baseOf(context), integer(columns)]);
+  code.place(skip);
+}
+
+function baseOf({ tensorBase }: EmitContext): Register {
+  if (tensorBase === undefined) throw new Error("the kernel has no tensor memory");
+  return tensorBase;
+}
+
+function allocate(op: Op<"alloc_tmem">, context: EmitContext): void {
+  const { shape, at } = op.attributes;
+  if (at === undefined) throw new Error("a buffer of tensor memory has no columns");
+  const outer = shape.slice(0, -2);
+  const strides = outer.map((_, axis) =>
+    outer.slice(axis + 1).reduce((step, extent) => step * extent, tileColumns(op)),
+  );
+  const storage = tmemStorage(op);
+  const value = { kind: "tensor", base: baseOf(context), columns: at, storage, strides } as const;
+  context.define(op.results[0], value);
+}
+
+/** A tile of several, or a slice of its columns. */
+export function sliceTensor(op: Op<"slice_ref">, context: EmitContext): void {
+  const { code } = context;
+  const source = context.tensor(op.operands.ref);
+  const { packing } = source.storage;
+  const { sizes, guard = [] } = op.attributes;
+  const extents = refOf(op.operands.ref).shape;
+  const steps = [...source.strides, 0, 1];
+  let { base, columns } = source;
+  for (const [axis, offset] of op.operands.offsets.entries()) {
+    const step = steps[axis] ?? 0;
+    if (step === 0) continue;
+    const isColumn = axis === steps.length - 1;
+    const { constant } = context.scalar(offset);
+    if (constant !== undefined) {
+      columns += isColumn ? constant / packing : constant * step;
+      continue;
+    }
+    const [count, size] = [Number(sizes[axis] ?? 1), extents[axis] ?? 1];
+    const register =
+      guard.length === 0
+        ? context.scalar(offset).register
+        : insideOffset(context, offset, { count, size });
+    const own =
+      isColumn && packing > 1
+        ? code.make("b32", "shr.u32", register, integer(Math.log2(packing)))
+        : register;
+    base = code.make("b32", "mad.lo.u32", own, integer(step), base);
+  }
+  const strides = source.strides.filter((_, axis) => !op.attributes.dropped.includes(axis));
+  context.define(op.results[0], { ...source, base, columns, strides });
+}
+
+interface ShapeForm {
+  /** Registers of one repetition, and columns that each of them stands for. */
+  readonly registers: number;
+  readonly columns: number;
+  /** Row and column of lane 0's registers, in words. */
+  readonly place: (register: number) => readonly [row: number, column: number];
+}
+
+const forms: { readonly [S in TmemShape]: ShapeForm } = {
+  "32x32b": { registers: 1, columns: 1, place: (each) => [0, each] },
+  "16x64b": { registers: 1, columns: 2, place: (each) => [0, 2 * each] },
+  "16x128b": {
+    registers: 2,
+    columns: 2,
+    place: (each) => [8 * (each & 1), 4 * (each >> 1)],
+  },
+  "16x256b": {
+    registers: 4,
+    columns: 2,
+    place: (each) => [8 * ((each >> 1) & 1), 8 * (each >> 2) + (each & 1)],
+  },
+  "16x32bx2": { registers: 1, columns: 1, place: (each) => [0, each] },
+};
+
+/** No instruction moves more registers. */
+const mostRegisters = 128;
+
+/** One instruction: where it begins, and the words of the tile that it moves, in its order. */
+interface Piece {
+  readonly lanes: number;
+  readonly columns: number;
+  readonly words: readonly number[];
+}
+
+function piecesOf(op: Op<"tmem_load"> | Op<"tmem_store">, tile: Value, packing: number) {
+  const { dtype, shape } = refOf(op.operands.ref);
+  const [rows = 0, columns = 0] = shape.map(Number);
+  const by = tmemShapeOf(op);
+  const form = forms[by];
+  const perWord = 32 / dtype.bits;
+  const table = elementTable(layoutOf(tile), [rows, columns], warpsPerGroup);
+  const own = [...table.subarray(0, table.length / (32 * warpsPerGroup))];
+  const halves = by === "32x32b" || rows === 64 ? 1 : 2;
+  const perHalf = own.length / perWord / halves;
+  const each = Math.min(mostRegisters, perHalf);
+  const pieces: Piece[] = [];
+  for (let half = 0; half < halves; half += 1)
+    for (let from = 0; from < perHalf; from += each) {
+      const words = Array.from({ length: each }, (_, register) => {
+        const [row, column] = form.place(from + register);
+        const at = own.indexOf((row + 16 * half) * columns + column * perWord);
+        if (at < 0) throw new Error(`${by} and its layout do not agree`);
+        return at / perWord;
+      });
+      const start = (from * form.columns * perWord) / packing;
+      pieces.push({ lanes: 16 * half, columns: start, words });
+    }
+  const split = by === "16x32bx2" ? [integer(columns / 2 / packing)] : [];
+  return { pieces, split, repeat: each / form.registers, spread: perWord > packing };
+}
+
+/** The address of the own warp's quarter, from some lanes and columns on. */
+function quarterOf(
+  { code }: EmitContext,
+  quarter: Register,
+  { columns }: TensorValue,
+  piece: Piece,
+): Operand {
+  const base =
+    piece.lanes === 0
+      ? quarter
+      : code.make("b32", "add.u32", quarter, integer(piece.lanes * 2 ** 16));
+  return address(base, columns + piece.columns);
+}
+
+function ownQuarter({ code, numbers }: EmitContext, { base }: TensorValue): Register {
+  const own = code.make("b32", "and.b32", numbers.warp, integer(warpsPerGroup - 1));
+  return code.make("b32", "mad.lo.u32", own, integer(2 ** 21), base);
+}
+
+function load(op: Op<"tmem_load">, context: EmitContext): void {
+  const { code } = context;
+  const [result] = op.results;
+  if (result?.type.kind !== "tile") throw new Error("a load gives a tile");
+  const { dtype, shape } = result.type;
+  const window = context.tensor(op.operands.ref);
+  const { pieces, split, repeat, spread } = piecesOf(op, result, window.storage.packing);
+  const words = code.registers(
+    "b32",
+    pieces.reduce((sum, piece) => sum + piece.words.length, 0),
+  );
+  const quarter = ownQuarter(context, window);
+  const opcode = `tcgen05.ld.sync.aligned.${tmemShapeOf(op)}.x${repeat}${spread ? ".pack::16b" : ""}.b32`;
+  for (const piece of pieces)
+    code.emit(opcode, [
+      braces(piece.words.map((word) => wordAt(words, word))),
+      quarterOf(context, quarter, window, piece),
+      ...split,
+    ]);
+  code.emit("tcgen05.wait::ld.sync.aligned");
+  context.define(result, { kind: "tile", dtype, shape, layout: layoutOf(result), words });
+}
+
+function wordAt(words: readonly Register[], at: number): Register {
+  const word = words[at];
+  if (word === undefined) throw new Error(`a tile has no word ${at}`);
+  return word;
+}
+
+function store(op: Op<"tmem_store">, context: EmitContext): void {
+  const { code } = context;
+  const { ref, value } = op.operands;
+  const window = context.tensor(ref);
+  const { words } = context.tile(value);
+  const { pieces, split, repeat, spread } = piecesOf(op, value, window.storage.packing);
+  const quarter = ownQuarter(context, window);
+  const opcode = `tcgen05.st.sync.aligned.${tmemShapeOf(op)}.x${repeat}${spread ? ".unpack::16b" : ""}.b32`;
+  // A splat has one word for all.
+  const wordOf = (at: number): Register => wordAt(words, words.length === 1 ? 0 : at);
+  for (const piece of pieces)
+    code.emit(opcode, [
+      quarterOf(context, quarter, window, piece),
+      ...split,
+      braces(piece.words.map(wordOf)),
+    ]);
+  code.emit("tcgen05.wait::st.sync.aligned");
+}
+
+/** The lane whose products a commit is told of: always the same one of an agent. */
+function issuingLane({ code, numbers, scope }: EmitContext): Register {
+  if (scope.warps > 1) return numbers.elected;
+  const elected = code.register("pred");
+  code.emit("elect.sync", [pair(discard, elected), integer(-1)]);
+  return elected;
+}
+
+const kinds: { readonly [N in DTypeName]?: string } = {
+  f16: "f16",
+  bf16: "f16",
+  tf32: "tf32",
+  f8e4m3fn: "f8f6f4",
+  f8e5m2: "f8f6f4",
+  i8: "i8",
+  u8: "i8",
+};
+
+/** Codes of formats in an instruction descriptor; each kind has its own. */
+const formatCodes: { readonly [N in DTypeName]?: number } = {
+  f16: 0,
+  bf16: 1,
+  tf32: 2,
+  f8e4m3fn: 0,
+  f8e5m2: 1,
+  u8: 0,
+  i8: 1,
+};
+const sumCodes: { readonly [N in DTypeName]?: number } = { f16: 0, f32: 1, i32: 2 };
+
+function codeOf(codes: { readonly [N in DTypeName]?: number }, { name }: DType): number {
+  const found = codes[name];
+  if (found === undefined) throw new Error(`tcgen05 does not know ${name}`);
+  return found;
+}
+
+interface Described {
+  readonly sum: DType;
+  readonly formats: readonly [a: DType, b: DType];
+  readonly transposed: readonly [a: boolean, b: boolean];
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** The instruction descriptor: formats, which operands lie along their rows, and the shape. */
+function describe({ sum, formats: [a, b], transposed, rows, columns }: Described): number {
+  return (
+    (codeOf(sumCodes, sum) << 4) |
+    (codeOf(formatCodes, a) << 7) |
+    (codeOf(formatCodes, b) << 10) |
+    (Number(transposed[0]) << 15) |
+    (Number(transposed[1]) << 16) |
+    ((columns >> 3) << 17) |
+    ((rows >> 4) << 24)
+  );
+}
+
+/** What descriptors of tcgen05 have besides those of wgmma. */
+const descriptorVersion = 1n << 46n;
+
+function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
+  const { code } = context;
+  const { sums, a, b, adds } = op.operands;
+  const into = context.tensor(sums);
+  const [left, right, result] = [refOf(a), refOf(b), refOf(sums)];
+  const [rows = 0, columns = 0] = result.shape.map(Number);
+  const k = Number(right.shape[0]);
+  const depth = tcgen05.shape.depthBits / left.dtype.bits;
+  const form = { rows, fixed: descriptorVersion };
+  const bytes = tcgen05.shape.depthBits / 8;
+  const second = sharedOperand(context, sharedRef(context, b), "right", bytes, form);
+  const first =
+    left.space === "smem"
+      ? sharedOperand(context, sharedRef(context, a), "left", bytes, form)
+      : undefined;
+  const operandA = (from: number): Operand => {
+    if (first !== undefined) return first.descriptor(0, from);
+    const tile = context.tensor(a);
+    return address(tile.base, tile.columns + from / tile.storage.packing);
+  };
+  const adding = adds && context.scalar(adds).register;
+  const opcode = `tcgen05.mma.cta_group::1.kind::${kinds[left.dtype.name] ?? ""}`;
+  const issued: (readonly Operand[])[] = [];
+  for (let column = 0; column < columns; column += tcgen05.shape.mostColumns) {
+    const width = Math.min(tcgen05.shape.mostColumns, columns - column);
+    const description = describe({
+      sum: result.dtype,
+      formats: [left.dtype, right.dtype],
+      transposed: [first?.transposed ?? false, second.transposed],
+      ...{ rows, columns: width },
+    });
+    const descriptor = code.constant("b32", description);
+    for (let from = 0; from < k; from += depth)
+      issued.push([
+        address(into.base, into.columns + column),
+        operandA(from),
+        second.descriptor(column, from),
+        descriptor,
+        from === 0 && adding !== undefined ? adding : integer(1),
+      ]);
+  }
+  code.guarded(issuingLane(context), () => {
+    for (const operands of issued) code.emit(opcode, operands);
+  });
+}
+
+function commit(op: Op<"tcgen05_commit">, context: EmitContext): void {
+  const { code } = context;
+  const barrier = context.barrier(op.operands.barrier);
+  const place = barrierAddress(context, barrier, insideIndices(context, op)[0]);
+  const at = code.make("b32", "add.u32", place.base, integer(place.offset));
+  code.guarded(issuingLane(context), () => {
+    // One arrival of the language stands for as many of the hardware as warps have together.
+    for (let arrival = 0; arrival < barrier.scale; arrival += 1)
+      code.emit("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64", [
+        address(at),
+      ]);
+  });
+}
+
+export const tensorMemoryRules: EmitRules<typeof tensorMemoryOps> = {
+  alloc_tmem: allocate,
+  tmem_load: load,
+  tmem_store: store,
+  tcgen05_mma: multiply,
+  tcgen05_commit: commit,
+};

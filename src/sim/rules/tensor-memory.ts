@@ -1,0 +1,153 @@
+/**
+ * Simulation of tensor memory. Loads and stores are the thread's own. Products read shared memory through the asynchronous proxy; they follow each other
+ * in the order in which they were issued, and everybody else must have heard of their end, by way of a commit:
+ *
+ *   thread      tcgen05_mma ─ tcgen05_mma ─ tcgen05_commit ───────── barrier_wait ─ tmem_load
+ *   products      └─ ─ ─ ─ ─ ─ └─ ─ ─ ─ ─ ─ ─ ─ ─ ─ arrives when both are over ┘
+ */
+import { dotElements } from "../../formats/arithmetic/index.ts";
+import type { DotShape } from "../../formats/arithmetic/index.ts";
+import type { Op } from "../../ir/node.ts";
+import type { tensorMemoryOps } from "../../ir/ops/tensor-memory.ts";
+import { refOf } from "../../ir/traverse.ts";
+import { completion, Knowledge } from "../../happens-before/knowledge.ts";
+import type { Epoch } from "../../happens-before/knowledge.ts";
+import type { Agent } from "../agent.ts";
+import { fillElements, gather, readView, scatter } from "../memory.ts";
+import type { Assembler, SimulationRules } from "../program.ts";
+import { barrierAt, elementsAt, scalarAt, viewAt } from "../values.ts";
+import { requireUsable } from "../window-checks.ts";
+import type { View } from "../view.ts";
+import { beginIssue, checkRead } from "./asynchronous.ts";
+import type { Issue } from "./asynchronous.ts";
+import { countOf, dtypeOf } from "./elementwise.ts";
+import { emitAllocation, touch, zeroOf } from "./memory.ts";
+import { arriveOn, barrierReader } from "./synchronization.ts";
+
+function load(op: Op<"tmem_load">, code: Assembler): void {
+  const [result] = op.results;
+  if (result === undefined) throw new Error("tmem_load has no result");
+  const source = code.slot(op.operands.ref);
+  const target = code.slot(result);
+  const dtype = dtypeOf(result);
+  const pool = code.pool(dtype, countOf(result));
+  const bytes = (countOf(result) * dtype.bits) / 8;
+  code.emit(op, (agent) => {
+    const view = viewAt(agent, source);
+    touch(agent, view, "read", bytes);
+    const elements = pool.take();
+    gather(view, elements, zeroOf(dtype));
+    agent.slots[target] = elements;
+    return "looked";
+  });
+}
+
+function store(op: Op<"tmem_store">, code: Assembler): void {
+  const { ref, value } = op.operands;
+  const [target, source] = [code.slot(ref), code.slot(value)];
+  const bytes = (countOf(value) * dtypeOf(value).bits) / 8;
+  code.emit(op, (agent) => {
+    const view = viewAt(agent, target);
+    touch(agent, view, "write", bytes);
+    scatter(view, elementsAt(agent, source));
+    return "switch";
+  });
+}
+
+function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
+  const { sums, a, b, adds } = op.operands;
+  const [left, right, result] = [refOf(a), refOf(b), refOf(sums)];
+  const [m = 0, n = 0] = result.shape.map(Number);
+  const [k = 0] = right.shape.map(Number);
+  const shape: DotShape = {
+    ...{ m, n, k, operand: left.dtype, operandB: right.dtype, accumulator: result.dtype },
+    unit: "block",
+  };
+  const [sumSlot, leftSlot, rightSlot] = code.slotsOf([sums, a, b]);
+  const adding = adds && code.slot(adds);
+  code.emit(op, (agent) => {
+    const [into, from, by] = [sumSlot, leftSlot, rightSlot].map((slot) => viewAt(agent, slot ?? 0));
+    if (into === undefined || from === undefined || by === undefined)
+      throw new Error("a product has three windows");
+    const begins = adding !== undefined && scalarAt(agent, adding) === 0;
+    const issue = beginIssue(agent, { writes: true });
+    checkRead(agent, issue, from);
+    checkRead(agent, issue, by);
+    checkSums(agent, issue, into, begins);
+    const complete = (): void => {
+      const elements = readView(into, zeroOf(into.dtype));
+      if (begins) fillElements(elements, zeroOf(into.dtype));
+      const [leftElements, rightElements] = [from, by].map((view) =>
+        readView(view, zeroOf(view.dtype)),
+      );
+      if (leftElements === undefined || rightElements === undefined) return;
+      dotElements(shape, leftElements, rightElements, elements);
+      scatter(into, elements);
+    };
+    start(agent, issue, complete);
+    return "switch";
+  });
+}
+
+/** A product that adds reads what is there, which somebody must have written. */
+function checkSums(agent: Agent, issue: Issue, view: View, begins: boolean): void {
+  requireUsable(agent, view);
+  const { origin, writes, knowledge } = issue;
+  if (writes === undefined) return;
+  if (!begins) agent.machine.checker?.asynchronous(origin, writes, knowledge, view, "read");
+  agent.machine.checker?.asynchronous(origin, writes, knowledge, view, "write");
+}
+
+/** Lets tensor cores do it when they have done what the agent started before. */
+function start(agent: Agent, issue: Issue, complete: () => void): void {
+  const { timeline, tensor, machine } = agent;
+  const known = timeline?.knowledge.generic;
+  tensor.settle(({ agent: by, count }) => known?.includes(by, count) === true);
+  const epochs = [issue.reads, issue.writes].filter((each): each is Epoch => each !== undefined);
+  for (const epoch of epochs) timeline?.issued(epoch);
+  tensor.push(complete, epochs);
+  machine.issue({
+    issuer: agent,
+    origin: issue.origin,
+    complete() {
+      tensor.completeOldest();
+      return issue.origin;
+    },
+  });
+}
+
+function commit(op: Op<"tcgen05_commit">, code: Assembler): void {
+  const slot = code.slot(op.operands.barrier);
+  const find = barrierReader(code, op.operands.index);
+  code.emit(op, (agent) => {
+    const barriers = barrierAt(agent, slot);
+    const element = find(agent, barriers);
+    const { timeline, tensor, machine } = agent;
+    const origin = agent.origin();
+    const known =
+      timeline === undefined ? Knowledge.none : completion(timeline.knowledge, tensor.started);
+    timeline?.tick();
+    tensor.commit(() => {
+      arriveOn(barriers, element, known, origin);
+    });
+    machine.issue({
+      issuer: agent,
+      origin,
+      complete() {
+        tensor.completeOldest();
+        return origin;
+      },
+    });
+    return "switch";
+  });
+}
+
+export const tensorMemoryRules: Pick<SimulationRules, keyof typeof tensorMemoryOps> = {
+  alloc_tmem(op, code) {
+    emitAllocation(code, op);
+  },
+  tmem_load: load,
+  tmem_store: store,
+  tcgen05_mma: mma,
+  tcgen05_commit: commit,
+};
