@@ -1,7 +1,7 @@
 /**
  * A kernel as a module of WebAssembly, and everything that a launch must hand over.
  *
- *   module   imports ("env", "memory"), shared by all workers, and ("host", "message") where it prints
+ *   module   imports ("env", "memory"), shared by all workers, and ("host", "call") and ("host", "message")
  *            exports run(arguments: i32, begin: i32, end: i32, scratch: i32) -> i32
  *
  *   arguments   the address of a block in memory, a field for each address and number that the kernel asks for
@@ -12,6 +12,7 @@
  *
  * Arrays may be read up to `padding` bytes behind their end, but are never written there.
  */
+import type { HostCall } from "./lower/host-calls.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { Size } from "../ir/size.ts";
 import type { Location } from "../support/location.ts";
@@ -102,6 +103,8 @@ export interface CpuKernel {
   readonly blocks: BlockOrder;
   readonly faults: readonly Fault[];
   readonly prints: readonly PrintSite[];
+  /** What the host computes, by the number handed to the import `call(number, addresses)`: see `runHostCall`. */
+  readonly hostCalls: readonly HostCall[];
 }
 
 /** What an engine offers beyond 128-bit SIMD. */

@@ -15,6 +15,7 @@
 import { opcodes } from "../wasm/opcodes.ts";
 import type { OpcodeName } from "../wasm/opcodes.ts";
 import type { ValueType } from "../wasm/opcode.ts";
+import { expressionsOf, localsSet, visitExpression, visitStatements } from "./ir.ts";
 import type {
   Callee,
   Expression,
@@ -190,6 +191,15 @@ export class FunctionBuilder {
 
   get statements(): readonly Statement[] {
     return this.#statements;
+  }
+
+  /** A builder of statements that are put into the same function, by `append`. */
+  fork(): FunctionBuilder {
+    return new FunctionBuilder(this.#names);
+  }
+
+  append(statements: readonly Statement[]): void {
+    this.#statements.push(...statements);
   }
 
   #unique(name: string): string {
@@ -393,6 +403,47 @@ export class ModuleBuilder {
   ): Callee {
     const callee = this.declare(name, parameters, results);
     this.body(callee, write, options);
+    return callee;
+  }
+
+  /**
+   * Statements as a function of their own, whose parameters are the locals that they read and do not set: engines replace
+   * the code of a hot loop only when its function is called again.
+   */
+  outline(name: string, statements: readonly Statement[]): Expression {
+    const own = new Set<Local>();
+    const free = new Set<Local>();
+    visitStatements(statements, (statement) => {
+      for (const root of expressionsOf(statement))
+        visitExpression(root, (expression) => {
+          if (expression.form === "local" && !own.has(expression.local)) free.add(expression.local);
+        });
+      for (const local of localsSet(statement)) own.add(local);
+    });
+    const parameters = [...free].filter((local) => !own.has(local));
+    const callee = this.declare(
+      name,
+      parameters.map(({ type }) => type),
+      [],
+    );
+    this.#functions.push({ callee, exported: false, parameters, body: statements });
+    return call(callee, ...parameters.map(read));
+  }
+
+  /** A function of statements that were written apart, and of the locals that are its parameters. */
+  adopt(
+    name: string,
+    parameters: readonly Local[],
+    results: readonly ValueType[],
+    statements: readonly Statement[],
+    { exported = false }: DefineOptions = {},
+  ): Callee {
+    const callee = this.declare(
+      name,
+      parameters.map(({ type }) => type),
+      results,
+    );
+    this.#functions.push({ callee, exported, parameters, body: statements });
     return callee;
   }
 

@@ -1,0 +1,245 @@
+/**
+ * What the host computes for a kernel: ops that have no vectors yet, by the very functions of the simulator, on memory that
+ * both see. A call is data, so that a kernel can be handed to a worker; `runHostCall` does it.
+ *
+ *   { op: "unary", fn: "erf_inv", dtype: "f32", count: 1024 }     addresses: the source, the result
+ */
+import {
+  argElements,
+  binaryElements,
+  classifyElements,
+  compareElements,
+  dotElements,
+  fusedMultiplyAddElements,
+  reduceElements,
+  scanElements,
+  sortElements,
+  sparseDotElements,
+  unaryElements,
+} from "../../formats/arithmetic/index.ts";
+import type {
+  Axis,
+  BinaryFunction,
+  ComparePredicate,
+  DotShape,
+  UnaryFunction,
+} from "../../formats/arithmetic/index.ts";
+import type {
+  ArgFunction,
+  ClassifyFunction,
+  ReduceFunction,
+  RoundingManner,
+  ScanFunction,
+} from "../../formats/arithmetic/functions.ts";
+import { convertElements } from "../../formats/convert.ts";
+import { dtypes, elementConstructors } from "../../formats/dtype.ts";
+import type { DTypeName, Elements } from "../../formats/dtype.ts";
+import type { ConversionOptions } from "../../formats/floats.ts";
+
+type DotData = Omit<DotShape, "operand" | "operandB" | "accumulator"> & {
+  readonly operand: DTypeName;
+  readonly operandB: DTypeName;
+  readonly accumulator: DTypeName;
+};
+
+export type HostCall =
+  | {
+      readonly op: "unary";
+      readonly fn: UnaryFunction;
+      readonly dtype: DTypeName;
+      readonly count: number;
+      readonly manner: RoundingManner;
+    }
+  | {
+      readonly op: "binary";
+      readonly fn: BinaryFunction;
+      readonly dtype: DTypeName;
+      readonly count: number;
+      readonly manner: RoundingManner;
+    }
+  | {
+      readonly op: "classify";
+      readonly fn: ClassifyFunction;
+      readonly dtype: DTypeName;
+      readonly count: number;
+    }
+  | {
+      readonly op: "compare";
+      readonly predicate: ComparePredicate;
+      readonly dtype: DTypeName;
+      readonly count: number;
+    }
+  | {
+      readonly op: "fma";
+      readonly dtype: DTypeName;
+      readonly count: number;
+      readonly manner: RoundingManner;
+    }
+  | {
+      readonly op: "cast";
+      readonly from: DTypeName;
+      readonly dtype: DTypeName;
+      readonly count: number;
+      readonly options: ConversionOptions;
+    }
+  | {
+      readonly op: "reduce";
+      readonly fn: ReduceFunction;
+      readonly dtype: DTypeName;
+      readonly axis: Axis;
+    }
+  | {
+      readonly op: "scan";
+      readonly fn: ScanFunction;
+      readonly dtype: DTypeName;
+      readonly axis: Axis;
+      readonly reverse: boolean;
+    }
+  | {
+      readonly op: "arg";
+      readonly fn: ArgFunction;
+      readonly dtype: DTypeName;
+      readonly axis: Axis;
+    }
+  | {
+      /** The keys and then the payloads, each sorted in place. */
+      readonly op: "sort";
+      readonly dtypes: readonly DTypeName[];
+      readonly axis: Axis;
+      readonly descending: boolean;
+      readonly first: number | undefined;
+    }
+  | {
+      /** The left and right factors, the accumulator in place, and the metadata of a sparse one. */
+      readonly op: "dot";
+      readonly shape: DotData;
+      /** Words of metadata of a sparse product, whose left factor has half its columns; 0 of others. */
+      readonly metadata: number;
+    };
+
+/** Does one call on the memory at the addresses of a list. */
+export function runHostCall(call: HostCall, memory: ArrayBufferLike, list: number): void {
+  const addresses = new Uint32Array(memory, list, 16);
+  const at = <N extends DTypeName>(index: number, name: N, count: number): Elements<N> =>
+    new elementConstructors[name](memory, addresses[index] ?? 0, count);
+  switch (call.op) {
+    case "unary":
+      unaryElements(
+        call.fn,
+        dtypes[call.dtype],
+        at(0, call.dtype, call.count),
+        at(1, call.dtype, call.count),
+        call.manner,
+      );
+      return;
+    case "binary":
+      binaryElements(
+        call.fn,
+        dtypes[call.dtype],
+        at(0, call.dtype, call.count),
+        at(1, call.dtype, call.count),
+        at(2, call.dtype, call.count),
+        call.manner,
+      );
+      return;
+    case "classify":
+      classifyElements(
+        call.fn,
+        dtypes[call.dtype],
+        at(0, call.dtype, call.count),
+        at(1, "bool", call.count),
+      );
+      return;
+    case "compare":
+      compareElements(
+        call.predicate,
+        dtypes[call.dtype],
+        at(0, call.dtype, call.count),
+        at(1, call.dtype, call.count),
+        at(2, "bool", call.count),
+      );
+      return;
+    case "fma":
+      fusedMultiplyAddElements(
+        dtypes[call.dtype],
+        at(0, call.dtype, call.count),
+        at(1, call.dtype, call.count),
+        at(2, call.dtype, call.count),
+        at(3, call.dtype, call.count),
+        call.manner,
+      );
+      return;
+    case "cast":
+      convertElements(
+        dtypes[call.from],
+        dtypes[call.dtype],
+        at(0, call.from, call.count),
+        at(1, call.dtype, call.count),
+        call.options,
+      );
+      return;
+    case "reduce":
+      reduceElements(
+        call.fn,
+        dtypes[call.dtype],
+        at(0, call.dtype, countOf(call.axis)),
+        call.axis,
+        at(1, call.dtype, call.axis.outer * call.axis.inner),
+      );
+      return;
+    case "scan":
+      scanElements(
+        call.fn,
+        dtypes[call.dtype],
+        at(0, call.dtype, countOf(call.axis)),
+        call.axis,
+        at(1, call.dtype, countOf(call.axis)),
+        call.reverse,
+      );
+      return;
+    case "arg":
+      argElements(
+        call.fn,
+        dtypes[call.dtype],
+        at(0, call.dtype, countOf(call.axis)),
+        call.axis,
+        at(1, "i32", call.axis.outer * call.axis.inner),
+      );
+      return;
+    case "sort": {
+      const [keys, ...payloads] = call.dtypes.map((name, index) =>
+        at(index, name, countOf(call.axis)),
+      );
+      const [name = "f32"] = call.dtypes;
+      if (keys !== undefined)
+        sortElements(dtypes[name], keys, payloads, call.axis, call.descending, call.first);
+      return;
+    }
+    case "dot": {
+      const { shape, metadata } = call;
+      const { m, n, k } = shape;
+      const dot = {
+        ...shape,
+        operand: dtypes[shape.operand],
+        operandB: dtypes[shape.operandB],
+        accumulator: dtypes[shape.accumulator],
+      };
+      const right = at(1, shape.operandB, k * n);
+      const sums = at(2, shape.accumulator, m * n);
+      if (metadata > 0)
+        sparseDotElements(
+          dot,
+          at(0, shape.operand, (m * k) / 2),
+          at(3, "u16", metadata),
+          right,
+          sums,
+        );
+      else dotElements(dot, at(0, shape.operand, m * k), right, sums);
+      return;
+    }
+  }
+}
+
+function countOf({ outer, length, inner }: Axis): number {
+  return outer * length * inner;
+}

@@ -1,0 +1,331 @@
+/**
+ * Reductions as loops: the innermost axis of the source goes by four, whether it is reduced or stays.
+ *
+ *   [rows, columns] over columns    a row: four sums side by side, put together at its end
+ *   [rows, columns] over rows       four columns: a sum each, down the rows
+ *
+ * Floats of 16 bits are summed in f32 and rounded once. The order of a sum is not that of the simulator.
+ */
+import type { ReduceFunction } from "../../formats/arithmetic/functions.ts";
+import { f32 } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import type { Op, Value } from "../../ir/node.ts";
+import { i32, op as operation, read, shuffleLanes, splat, vector } from "../loops/builder.ts";
+import type { FunctionBuilder } from "../loops/builder.ts";
+import type { Expression } from "../loops/ir.ts";
+import { binaryRule, castRule } from "./arithmetic.ts";
+import type { LaneRule } from "./arithmetic.ts";
+import { Elements, rowStrides } from "./elements.ts";
+import type { Coordinate } from "./elements.ts";
+import { computesInSingle } from "./floats.ts";
+import type { HeldTile } from "./held.ts";
+import {
+  constantScalar,
+  laneCount,
+  laneKind,
+  laneScalar,
+  selectLanes,
+  slotBytes,
+  splatLanes,
+  storeLanes,
+  storeScalar,
+} from "./lanes.ts";
+import type { Lanes } from "./lanes.ts";
+import { shapeOf } from "./lazy.ts";
+import { axisGroups, groupExtent, joins, positionOf, rounds } from "./loops-of-tiles.ts";
+import type { Lowering } from "./lowering.ts";
+
+export const stepFunctions = {
+  sum: "add",
+  prod: "mul",
+  min: "min",
+  max: "max",
+  and: "and",
+  or: "or",
+  xor: "xor",
+} as const;
+
+/** The format in which a reduction takes its steps. */
+function stepDtype(dtype: DType): DType {
+  return computesInSingle(dtype) ? f32 : dtype;
+}
+
+/** The step of a reduction on lanes, where vectors have it. */
+export function reduceRule(fn: ReduceFunction, dtype: DType): LaneRule | undefined {
+  return binaryRule(stepFunctions[fn], stepDtype(dtype));
+}
+
+/** What changes no element that it is combined with. */
+export function identityOf(fn: ReduceFunction, dtype: DType): number | bigint {
+  const float = dtype.kind === "float";
+  const wide = laneKind(dtype) === "i64";
+  const signed = dtype.kind === "signed";
+  const bits = BigInt(dtype.bits);
+  const least = signed ? -(2n ** (bits - 1n)) : 0n;
+  const greatest = signed ? 2n ** (bits - 1n) - 1n : 2n ** bits - 1n;
+  const number = (value: bigint): number | bigint => (wide ? value : Number(BigInt.asIntN(32, value)));
+  if (fn === "sum") return float ? -0 : number(0n);
+  if (fn === "prod") return float ? 1 : number(1n);
+  if (fn === "min") return float ? Number.POSITIVE_INFINITY : number(greatest);
+  if (fn === "max") return float ? Number.NEGATIVE_INFINITY : number(least);
+  if (fn === "and") return dtype.kind === "bool" ? 1 : number(signed ? -1n : greatest);
+  return number(0n);
+}
+
+/** All lanes put together, in the first one. */
+export function acrossLanes(
+  b: FunctionBuilder,
+  lanes: Lanes,
+  combine: (left: Lanes, right: Lanes) => Lanes,
+): Lanes {
+  const keep = (parts: readonly Expression[]): Lanes => ({
+    dtype: lanes.dtype,
+    parts: parts.map((part) => b.keep(part)),
+  });
+  const [low, high] = lanes.parts;
+  if (low === undefined) throw new Error("lanes without a vector");
+  if (high !== undefined) {
+    const halves = combine(lanes, keep([high, low]));
+    return combine(
+      halves,
+      keep(halves.parts.map((part) => shuffleLanes(part, part, [1, 0]))),
+    );
+  }
+  const pairs = combine(lanes, keep([shuffleLanes(low, low, [2, 3, 0, 1])]));
+  return combine(pairs, keep(pairs.parts.map((part) => shuffleLanes(part, part, [1, 0, 3, 2]))));
+}
+
+interface Plan {
+  readonly lowering: Lowering;
+  readonly source: Value;
+  readonly shape: readonly number[];
+  /** Groups of axes that stay, and that are reduced. */
+  readonly kept: readonly (readonly number[])[];
+  readonly reduced: readonly (readonly number[])[];
+  readonly target: HeldTile;
+  readonly fn: ReduceFunction;
+  readonly rule: LaneRule;
+}
+
+/** Emits a reduction into the target, a tile of the axes that stay. */
+export function emitReduce(
+  lowering: Lowering,
+  { operands, attributes }: Op<"reduce">,
+  target: HeldTile,
+  rule: LaneRule,
+): void {
+  const { source } = operands;
+  const { fn, axes } = attributes;
+  const shape = shapeOf(source);
+  const isReduced = (axis: number): boolean => axes.includes(axis);
+  const groups = axisGroups(
+    shape,
+    (outer, inner) =>
+      isReduced(outer) === isReduced(inner) && joins(lowering, source, outer, inner),
+  );
+  const last = groups.at(-1);
+  const kept = groups.filter((group) => !isReduced(group[0] ?? 0));
+  const reduced = groups.filter((group) => isReduced(group[0] ?? 0));
+  const plan: Plan = { lowering, source, shape, kept, reduced, target, fn, rule };
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const innermostStays = last !== undefined && kept.includes(last);
+  lowering.root("reduce", count, (b) => {
+    if (innermostStays) downColumns(plan, b);
+    else alongRows(plan, b);
+  });
+}
+
+/** Strides of the groups that stay, in the target. */
+function targetStrides({ shape, kept, reduced }: Plan): readonly number[] {
+  const gone = new Set(reduced.flat());
+  const stays = shape.map((extent, axis) => (gone.has(axis) ? 1 : extent));
+  const strides = rowStrides(stays);
+  return kept.map((group) => strides[group.at(-1) ?? 0] ?? 1);
+}
+
+function loopOver(
+  b: FunctionBuilder,
+  shape: readonly number[],
+  groups: readonly (readonly number[])[],
+  body: (at: readonly Expression[]) => void,
+): void {
+  const at: Expression[] = [];
+  const nest = (depth: number): void => {
+    const group = groups[depth];
+    if (group === undefined) return body(at);
+    rounds(b, groupExtent(shape, group), 1, (index) => {
+      at.push(index);
+      nest(depth + 1);
+      at.pop();
+    });
+  };
+  nest(0);
+}
+
+function targetAddress(plan: Plan, b: FunctionBuilder, at: readonly Expression[]): Expression {
+  const { target } = plan;
+  const strides = targetStrides(plan);
+  let offset: Expression = i32.of(0);
+  at.forEach((index, place) => {
+    const bytes = (strides[place] ?? 1) * slotBytes(target.dtype);
+    offset = i32.add(offset, i32.mul(index, i32.of(bytes)));
+  });
+  return b.keep(i32.add(target.base, offset), "result");
+}
+
+/** The source's elements in the format of the steps. */
+function widened(lanes: Lanes, b: FunctionBuilder): Lanes {
+  const to = stepDtype(lanes.dtype);
+  const rule = castRule(lanes.dtype, to);
+  return rule === undefined ? lanes : rule({ builder: b, relaxed: false }, lanes);
+}
+
+function narrowed(lanes: Lanes, dtype: DType, b: FunctionBuilder): Lanes {
+  const rule = castRule(lanes.dtype, dtype);
+  return rule === undefined ? lanes : rule({ builder: b, relaxed: false }, lanes);
+}
+
+/** An accumulator: locals that begin with the identity. */
+class Accumulator {
+  readonly #b: FunctionBuilder;
+  readonly #rule: LaneRule;
+  readonly #locals;
+  readonly dtype: DType;
+
+  constructor(b: FunctionBuilder, { fn, rule, target }: Plan) {
+    this.#b = b;
+    this.#rule = rule;
+    this.dtype = stepDtype(target.dtype);
+    const start = splatLanes(b, this.dtype, constantScalar(this.dtype, identityOf(fn, this.dtype)));
+    this.#locals = start.parts.map((part) => b.variable(part, "acc"));
+  }
+
+  get lanes(): Lanes {
+    return { dtype: this.dtype, parts: this.#locals.map(read) };
+  }
+
+  add(b: FunctionBuilder, lanes: Lanes): void {
+    const next = this.#rule({ builder: b, relaxed: false }, this.lanes, lanes);
+    this.#locals.forEach((local, half) => {
+      const part = next.parts[half];
+      if (part !== undefined) b.set(local, part);
+    });
+  }
+
+  combine(left: Lanes, right: Lanes): Lanes {
+    return this.#rule({ builder: this.#b, relaxed: false }, left, right);
+  }
+}
+
+/** Rows of a tile in memory, or loaded as they are, are summed in four vectors at once, which hides the time of a sum. */
+function sumsAtOnce({ lowering, source }: Plan, extent: number): number {
+  const held = lowering.held(source);
+  const light = held.kind === "tile" || (held.kind === "lazy" && held.op.kind === "load");
+  return light && extent >= 64 && extent % 16 === 0 ? 4 : 1;
+}
+
+function alongRows(plan: Plan, b: FunctionBuilder): void {
+  const { lowering, shape, kept, reduced, source, fn, target } = plan;
+  const inner = reduced.at(-1);
+  const outer = reduced.slice(0, -1);
+  const extent = inner === undefined ? 1 : groupExtent(shape, inner);
+  const several = sumsAtOnce(plan, extent);
+  loopOver(b, shape, kept, (stays) => {
+    const sums = Array.from({ length: several }, () => new Accumulator(b, plan));
+    const [first] = sums;
+    if (first === undefined) return;
+    loopOver(b, shape, outer, (goes) => {
+      const prologue = b.fork();
+      const step = laneCount * several;
+      const single = extent <= step;
+      const round = single ? prologue : b.fork();
+      const index = b.local("i32", "j");
+      const elements = new Elements(lowering, prologue, round, extent);
+      sums.forEach((sum, place) => {
+        const at = single
+          ? i32.of(laneCount * place)
+          : round.keep(i32.add(read(index), i32.of(laneCount * place)));
+        const uniform = (list: readonly Expression[]): readonly Coordinate[] =>
+          list.map((one) => ({ at: one, vector: false, inner: false }));
+        const own: Coordinate = { at, vector: inner !== undefined, inner: !single };
+        const order = [...kept, ...outer, ...(inner === undefined ? [] : [inner])];
+        const position = positionOf(shape, order, [...uniform(stays), ...uniform(goes), own]);
+        const builder = elements.builderAt(position);
+        let lanes = widened(elements.evaluate(source, position), builder);
+        if (extent % laneCount !== 0) {
+          const rest = splatLanes(
+            prologue,
+            sum.dtype,
+            constantScalar(sum.dtype, identityOf(fn, sum.dtype)),
+          );
+          const numbers = operation(
+            "i32x4.add",
+            operation("i32x4.splat", at),
+            vector("i32x4", [0, 1, 2, 3]),
+          );
+          const mask = builder.keep(operation("i32x4.lt_s", numbers, splat("i32x4", extent)));
+          lanes = selectLanes(builder, mask, lanes, rest);
+        }
+        sum.add(builder, lanes);
+      });
+      b.append(prologue.statements);
+      if (single) return;
+      b.set(index, i32.of(0));
+      b.loop((again) => {
+        b.append(round.statements);
+        b.set(index, i32.add(read(index), i32.of(step)));
+        b.branch(again, operation("i32.lt_u", read(index), i32.of(extent)));
+      });
+    });
+    const total = sums.slice(1).reduce((sum, other) => first.combine(sum, other.lanes), first.lanes);
+    const all = acrossLanes(b, total, (left, right) => first.combine(left, right));
+    const result = laneScalar(narrowed(all, target.dtype, b), 0);
+    storeScalar(b, target.dtype, targetAddress(plan, b, stays), result, target.offset);
+  });
+}
+
+function downColumns(plan: Plan, b: FunctionBuilder): void {
+  const { lowering, shape, kept, reduced, source, target } = plan;
+  const columns = kept.at(-1) ?? [];
+  const rows = kept.slice(0, -1);
+  const extent = groupExtent(shape, columns);
+  const inner = reduced.at(-1);
+  const outer = reduced.slice(0, -1);
+  loopOver(b, shape, rows, (stays) => {
+    rounds(b, extent, laneCount, (column) => {
+      const sum = new Accumulator(b, plan);
+      loopOver(b, shape, outer, (goes) => {
+        const prologue = b.fork();
+        const round = b.fork();
+        const count = inner === undefined ? 1 : groupExtent(shape, inner);
+        const index = b.local("i32", "k");
+        const elements = new Elements(lowering, prologue, round, extent);
+        const uniform = (list: readonly Expression[]): readonly Coordinate[] =>
+          list.map((one) => ({ at: one, vector: false, inner: false }));
+        const order = [...rows, columns, ...outer, ...(inner === undefined ? [] : [inner])];
+        const position = positionOf(shape, order, [
+          ...uniform(stays),
+          { at: column, vector: true, inner: false },
+          ...uniform(goes),
+          { at: read(index), vector: false, inner: true },
+        ]);
+        const lanes = widened(elements.evaluate(source, position), round);
+        sum.add(round, lanes);
+        b.append(prologue.statements);
+        b.set(index, i32.of(0));
+        b.loop((again) => {
+          b.append(round.statements);
+          b.set(index, i32.add(read(index), i32.of(1)));
+          b.branch(again, operation("i32.lt_u", read(index), i32.of(count)));
+        });
+      });
+      const address = targetAddress(plan, b, [...stays, column]);
+      storeLanes(b, address, narrowed(sum.lanes, target.dtype, b), target.offset);
+    });
+  });
+}
+
+export function reduceResult({ attributes, operands }: Op<"reduce">): readonly number[] {
+  return shapeOf(operands.source).filter((_, axis) => !attributes.axes.includes(axis));
+}
+
