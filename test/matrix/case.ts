@@ -50,11 +50,19 @@ export interface Outcome {
 }
 
 /** Runs a case on the device and on the simulator. */
-export async function runCase(device: Device, one: MatrixCase): Promise<Outcome> {
+export function runCase(device: Device, one: MatrixCase): Promise<Outcome> {
+  return runCaseBy((definition, inputs) => runOn(device, definition, inputs), one);
+}
+
+/** Runs a case by whatever computes a kernel's results, and on the simulator. */
+export async function runCaseBy(
+  run: (definition: KernelDefinition, inputs: Arrays) => Promise<Arrays>,
+  one: MatrixCase,
+): Promise<Outcome> {
   try {
     const { definition, inputs, tolerance } = one.prepare();
     const expected = await onSimulator(definition, inputs);
-    const found = await runOn(device, definition, inputs);
+    const found = await run(definition, inputs);
     return { name: one.name, problem: compareAll(found, expected, tolerance) };
   } catch (error) {
     return { name: one.name, problem: error instanceof Error ? error.message : String(error) };
@@ -90,7 +98,7 @@ export async function runOn(
   }
 }
 
-function poisoned(dtype: DType, shape: readonly number[]): HostArray {
+export function poisoned(dtype: DType, shape: readonly number[]): HostArray {
   const array = hostArray(dtype, shape);
   new Uint8Array(array.data.buffer, array.data.byteOffset, array.data.byteLength).fill(0xa5);
   return array;

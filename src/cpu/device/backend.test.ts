@@ -110,6 +110,7 @@ function compile({ name, grid, location }: Kernel): CpuKernel {
       { kind: "deadlock", text: "a barrier", location, values: [] },
     ],
     prints: [],
+    hostCalls: [],
   };
 }
 

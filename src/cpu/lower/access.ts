@@ -49,7 +49,10 @@ export interface LanePlace {
   /** Whether the lane is accessed, computed where it is asked for; undefined is always. */
   readonly isIn: (b: FunctionBuilder) => Expression | undefined;
   /** The address of the element; of packed formats of its byte, whose half `half` names. */
-  readonly place: (b: FunctionBuilder) => { readonly address: Expression; readonly half?: Expression };
+  readonly place: (b: FunctionBuilder) => {
+    readonly address: Expression;
+    readonly half?: Expression;
+  };
 }
 
 /** Where the access of an op reaches, at a position of its tile. */
@@ -142,7 +145,8 @@ export function windowAccess(
       return ref.packed ? nibble(builder, ref, at) : { address: at };
     },
   }));
-  if (axis < 0 || along === undefined || !isDense(ref, axis)) return { address, wide: undefined, lanes };
+  if (axis < 0 || along === undefined || !isDense(ref, axis))
+    return { address, wide: undefined, lanes };
   let wide = rows;
   if (bounds !== undefined) {
     const last = b.keep(i32.add(along.at, i32.of(laneCount)));
@@ -186,7 +190,13 @@ function pickedAccess(
         ? elements.evaluate(where, repeated(where, position))
         : splatLanes(elements.prologue, bool, lowering.scalar(where));
   const picked = indices.map((value) =>
-    elements.evaluate(value, repeated(value, indexAxes.map((own) => position[own] ?? origin))),
+    elements.evaluate(
+      value,
+      repeated(
+        value,
+        indexAxes.map((own) => position[own] ?? origin),
+      ),
+    ),
   );
   const along = position[axis];
   const shift = ref.packed ? 0 : slotShift(ref.dtype);
@@ -220,7 +230,11 @@ function pickedAccess(
           if (axisOf[own] === undefined) {
             const good = b.keep(operation("i32.lt_u", index, expressionOf(size)));
             const bad = operation("i32.eqz", good);
-            lowering.noteFault(b, isIn === undefined ? bad : operation("i32.and", isIn, bad), fault);
+            lowering.noteFault(
+              b,
+              isIn === undefined ? bad : operation("i32.and", isIn, bad),
+              fault,
+            );
             isIn = both(b, isIn, good);
           }
           const bounds = ref.bounds[own];
@@ -239,12 +253,17 @@ function pickedAccess(
       },
     };
   });
-  if (indices.length > 0 || axis < 0 || mask === undefined) return { address: base, wide: undefined, lanes };
+  if (indices.length > 0 || axis < 0 || mask === undefined)
+    return { address: base, wide: undefined, lanes };
   // A mask alone leaves whole vectors where it is set throughout.
   const whole = windowAccess(elements, ref, position, undefined);
   if (whole.wide === undefined) return { ...whole, lanes };
   const all = outer.keep(operation("i32x4.all_true", vectorOf(mask)));
-  return { address: whole.address, wide: whole.wide === true ? all : both(outer, whole.wide, all) ?? all, lanes };
+  return {
+    address: whole.address,
+    wide: whole.wide === true ? all : (both(outer, whole.wide, all) ?? all),
+    lanes,
+  };
 }
 
 /** An index of 64 bits as one of 32, −1 where it does not fit. */
@@ -338,7 +357,7 @@ function loadPlace(b: FunctionBuilder, ref: HeldRef, place: LanePlace, filled: L
   const { dtype } = ref;
   const value = (builder: FunctionBuilder): Expression => {
     const { address, half } = place.place(builder);
-    return half === undefined ? loadScalar(dtype, address) : loadNibble(builder, ref, address, half);
+    return half === undefined ? loadScalar(dtype, address) : loadNibble(ref, address, half);
   };
   const isIn = place.isIn(b);
   if (isIn === undefined) return b.keep(value(b));
@@ -347,12 +366,7 @@ function loadPlace(b: FunctionBuilder, ref: HeldRef, place: LanePlace, filled: L
   return read(result);
 }
 
-function loadNibble(
-  b: FunctionBuilder,
-  { dtype }: HeldRef,
-  address: Expression,
-  half: Expression,
-): Expression {
+function loadNibble({ dtype }: HeldRef, address: Expression, half: Expression): Expression {
   const byte = load("i32.load8_u", address);
   const shifted = operation("i32.shr_u", byte, operation("i32.shl", half, i32.of(2)));
   const bits = operation("i32.and", shifted, i32.of(15));

@@ -86,7 +86,8 @@ export function regionUses({ ops }: Region, questions: UseQuestions): RegionUses
   const lastUse = new Map<Value, number>();
   for (const [value, indices] of consumers) {
     let last = -1;
-    for (const index of indices) last = Math.max(last, lastRoot(ops, inline, roots, consumers, index));
+    for (const index of indices)
+      last = Math.max(last, lastRoot(ops, inline, roots, consumers, index));
     lastUse.set(value, last);
   }
   return { inline, lastUse };

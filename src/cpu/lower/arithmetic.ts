@@ -9,21 +9,18 @@ import type {
   UnaryFunction,
 } from "../../formats/arithmetic/functions.ts";
 import type { DType } from "../../formats/dtype.ts";
+import type { ConversionOptions } from "../../formats/floats.ts";
+import { convertParts } from "../convert/index.ts";
 import { i32, op, shuffleLanes, splat } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
+import { vectorMath } from "../math/index.ts";
+import type { VectorBinary, VectorUnary } from "../math/index.ts";
 import type { OpcodeName } from "../wasm/opcodes.ts";
 import { bitReverse, dividedLanes, eachLane, shifted, wrapped } from "./integers.ts";
 import type { Code } from "./code.ts";
 import { computesInSingle, narrowFloats, widenFloats } from "./floats.ts";
-import {
-  halvesOf,
-  keepLanes,
-  laneKind,
-  lowWords,
-  slotBytes,
-  vectorOf,
-} from "./lanes.ts";
+import { halvesOf, keepLanes, laneKind, lowWords, vectorOf } from "./lanes.ts";
 import type { Lanes } from "./lanes.ts";
 
 export type LaneRule = (code: Code, ...operands: readonly Lanes[]) => Lanes;
@@ -64,11 +61,7 @@ function eachPart(dtype: DType, rule: VectorRule): LaneRule {
 function signOf(shape: "f32x4" | "f64x2"): VectorRule {
   return (_, x) => {
     const value = x ?? splat(shape, 0);
-    const one = op(
-      "v128.or",
-      op("v128.and", value, splat(shape, -0)),
-      splat(shape, 1),
-    );
+    const one = op("v128.or", op("v128.and", value, splat(shape, -0)), splat(shape, 1));
     const hasSign = op(
       "v128.or",
       op(`${shape}.lt`, value, splat(shape, 0)),
@@ -140,7 +133,8 @@ function integerUnary(fn: UnaryFunction, dtype: DType): LaneRule | undefined {
         op("i32x4.gt_s", value, splat("i32x4", 0)),
       );
     });
-  if (fn === "bit_reverse") return eachPart(dtype, (b, x) => wrapped(dtype, bitReverse(b, dtype, x)));
+  if (fn === "bit_reverse")
+    return eachPart(dtype, (b, x) => wrapped(dtype, bitReverse(b, dtype, x)));
   const mask = dtype.bits === 32 ? -1 : 2 ** dtype.bits - 1;
   if (fn === "popcount" || fn === "clz")
     return ({ builder: b }, ...operands) =>
@@ -160,8 +154,17 @@ export function unaryRule(fn: UnaryFunction, dtype: DType): LaneRule | undefined
   if (fn === "neg" || fn === "abs") return changedSign(dtype, fn);
   const double = dtype.name === "f64";
   const rule = floatUnary(double ? "f64x2" : "f32x4", fn);
-  if (rule === undefined) return undefined;
-  return double ? eachPart(dtype, rule) : inSingle(dtype, rule);
+  if (rule !== undefined) return double ? eachPart(dtype, rule) : inSingle(dtype, rule);
+  const known: { readonly [fn: string]: VectorUnary } = vectorMath[double ? "f64" : "f32"].unary;
+  const math = known[fn];
+  if (math === undefined) return undefined;
+  return ({ builder, relaxed }, ...operands) => {
+    const compute: VectorRule = (b, x) => math({ builder: b, relaxed }, x ?? splat("f32x4", 0));
+    return (double ? eachPart(dtype, compute) : inSingle(dtype, compute))(
+      { builder, relaxed },
+      ...operands,
+    );
+  };
 }
 
 function floatBinary(shape: "f32x4" | "f64x2", fn: BinaryFunction): VectorRule | undefined {
@@ -179,8 +182,7 @@ function orderedWide(dtype: DType, value: Expression): Expression {
 function integerBinary(fn: BinaryFunction, dtype: DType): LaneRule | undefined {
   const wide = laneKind(dtype) === "i64";
   const shape = wide ? "i64x2" : "i32x4";
-  if (fn === "and" || fn === "or" || fn === "xor")
-    return eachPart(dtype, simple(`v128.${fn}`));
+  if (fn === "and" || fn === "or" || fn === "xor") return eachPart(dtype, simple(`v128.${fn}`));
   if (dtype.kind === "bool") return undefined;
   if (fn === "add" || fn === "sub" || fn === "mul")
     return eachPart(dtype, (_, ...operands) => wrapped(dtype, op(`${shape}.${fn}`, ...operands)));
@@ -231,8 +233,18 @@ export function binaryRule(fn: BinaryFunction, dtype: DType): LaneRule | undefin
   const double = dtype.name === "f64";
   if (!computesInSingle(dtype) && !double) return undefined;
   const rule = floatBinary(double ? "f64x2" : "f32x4", fn);
-  if (rule === undefined) return undefined;
-  return double ? eachPart(dtype, rule) : inSingle(dtype, rule);
+  if (rule !== undefined) return double ? eachPart(dtype, rule) : inSingle(dtype, rule);
+  const known: { readonly [fn: string]: VectorBinary } = vectorMath[double ? "f64" : "f32"].binary;
+  const math = known[fn];
+  if (math === undefined) return undefined;
+  return ({ builder, relaxed }, ...operands) => {
+    const compute: VectorRule = (b, x, y) =>
+      math({ builder: b, relaxed }, x ?? splat("f32x4", 0), y ?? splat("f32x4", 0));
+    return (double ? eachPart(dtype, compute) : inSingle(dtype, compute))(
+      { builder, relaxed },
+      ...operands,
+    );
+  };
 }
 
 function maskLanes(b: FunctionBuilder, bool: DType, mask: Expression): Lanes {
@@ -294,7 +306,11 @@ export function compareRule(
 }
 
 /** The rule of a test of one float. */
-export function classifyRule(fn: ClassifyFunction, dtype: DType, bool: DType): LaneRule | undefined {
+export function classifyRule(
+  fn: ClassifyFunction,
+  dtype: DType,
+  bool: DType,
+): LaneRule | undefined {
   const test = (shape: "f32x4" | "f64x2", x: Expression): Expression =>
     fn === "is_nan"
       ? op(`${shape}.ne`, x, x)
@@ -310,132 +326,16 @@ export function classifyRule(fn: ClassifyFunction, dtype: DType, bool: DType): L
     maskLanes(b, bool, test("f32x4", widenFloats(b, operand(operands, 0))));
 }
 
-/** The rule of a conversion, where vectors have one. */
-export function castRule(from: DType, to: DType): LaneRule | undefined {
-  if (from === to) return (_, ...operands) => operand(operands, 0);
-  if (to.kind === "bool") return toBool(from, to);
-  if (from.kind === "float") return fromFloat(from, to);
-  return fromInteger(from, to);
-}
-
-function toBool(from: DType, bool: DType): LaneRule | undefined {
-  if (laneKind(from) === "i32" && from.kind !== "float")
-    return ({ builder: b }, ...operands) =>
-      maskLanes(b, bool, op("i32x4.ne", vectorOf(operand(operands, 0)), splat("i32x4", 0)));
-  if (from.name === "f32" || computesInSingle(from))
-    return ({ builder: b }, ...operands) =>
-      maskLanes(
-        b,
-        bool,
-        op("f32x4.ne", widenFloats(b, operand(operands, 0)), splat("f32x4", 0)),
-      );
-  const shape = from.name === "f64" ? "f64x2" : "i64x2";
-  if (slotBytes(from) !== 8) return undefined;
-  return ({ builder: b }, ...operands) => {
-    const [low, high] = halvesOf(operand(operands, 0)).map((half) =>
-      b.keep(op(`${shape}.ne`, half, splat(shape, 0))),
+/** The rule of a conversion. */
+export function castRule(from: DType, to: DType, options: ConversionOptions = {}): LaneRule {
+  if (from === to && options.overflow === undefined)
+    return (_, ...operands) => operand(operands, 0);
+  return (code, ...operands) =>
+    keepLanes(
+      code.builder,
+      to,
+      ...convertParts(code, from, to, operand(operands, 0).parts, options),
     );
-    if (low === undefined || high === undefined) throw new Error("two halves");
-    return maskLanes(b, bool, lowWords(low, high));
-  };
-}
-
-function promoted(b: FunctionBuilder, dtype: DType, value: Expression): Lanes {
-  return keepLanes(
-    b,
-    dtype,
-    op("f64x2.promote_low_f32x4", value),
-    op("f64x2.promote_low_f32x4", shuffleLanes(value, value, [2, 3, 2, 3])),
-  );
-}
-
-function demoted(b: FunctionBuilder, lanes: Lanes): Expression {
-  const [low, high] = halvesOf(lanes).map((half) => b.keep(op("f32x4.demote_f64x2_zero", half)));
-  if (low === undefined || high === undefined) throw new Error("two halves");
-  return shuffleLanes(low, high, [0, 1, 4, 5]);
-}
-
-/** Numbers of i32 lanes cut to the range of a narrower integer, as conversions of floats do. */
-function saturated(dtype: DType, vector: Expression): Expression {
-  const { bits } = dtype;
-  if (bits >= 32) return vector;
-  if (!isSigned(dtype)) return op("i32x4.min_u", vector, splat("i32x4", 2 ** bits - 1));
-  const least = op("i32x4.max_s", vector, splat("i32x4", -(2 ** (bits - 1))));
-  return op("i32x4.min_s", least, splat("i32x4", 2 ** (bits - 1) - 1));
-}
-
-function fromFloat(from: DType, to: DType): LaneRule | undefined {
-  const single = computesInSingle(from);
-  if (single && computesInSingle(to))
-    return ({ builder: b }, ...operands) =>
-      narrowFloats(b, to, widenFloats(b, operand(operands, 0)));
-  if (single && to.name === "f64")
-    return ({ builder: b }, ...operands) => promoted(b, to, widenFloats(b, operand(operands, 0)));
-  if (from.name === "f64" && to.name === "f32")
-    return ({ builder: b }, ...operands) => keepLanes(b, to, demoted(b, operand(operands, 0)));
-  if (to.kind === "float" || laneKind(to) !== "i32") return undefined;
-  const sign = isSigned(to) ? "s" : "u";
-  if (single)
-    return ({ builder: b }, ...operands) =>
-      keepLanes(
-        b,
-        to,
-        saturated(to, op(`i32x4.trunc_sat_f32x4_${sign}`, widenFloats(b, operand(operands, 0)))),
-      );
-  if (from.name !== "f64") return undefined;
-  return ({ builder: b }, ...operands) => {
-    const [low, high] = halvesOf(operand(operands, 0)).map((half) =>
-      b.keep(op(`i32x4.trunc_sat_f64x2_${sign}_zero`, half)),
-    );
-    if (low === undefined || high === undefined) throw new Error("two halves");
-    return keepLanes(b, to, saturated(to, shuffleLanes(low, high, [0, 1, 4, 5])));
-  };
-}
-
-/** Lanes as numbers: 1 where bool is true. */
-function numbers(lanes: Lanes): Expression {
-  const vector = vectorOf(lanes);
-  return lanes.dtype.kind === "bool" ? op("v128.and", vector, splat("i32x4", 1)) : vector;
-}
-
-function fromInteger(from: DType, to: DType): LaneRule | undefined {
-  const signed = isSigned(from);
-  const sign = signed ? "s" : "u";
-  if (laneKind(from) === "i64") {
-    if (laneKind(to) === "i64") return ({ builder: b }, ...operands) => keepLanes(b, to, ...operand(operands, 0).parts);
-    if (laneKind(to) !== "i32" || to.kind === "float") return undefined;
-    return ({ builder: b }, ...operands) => {
-      const [low, high] = halvesOf(operand(operands, 0));
-      return keepLanes(b, to, wrapped(to, lowWords(low, high)));
-    };
-  }
-  if (laneKind(to) === "i64")
-    return ({ builder: b }, ...operands) => {
-      const vector = b.keep(numbers(operand(operands, 0)));
-      return keepLanes(
-        b,
-        to,
-        op(`i64x2.extend_low_i32x4_${sign}`, vector),
-        op(`i64x2.extend_high_i32x4_${sign}`, vector),
-      );
-    };
-  if (to.name === "f64")
-    return ({ builder: b }, ...operands) => {
-      const vector = b.keep(numbers(operand(operands, 0)));
-      return keepLanes(
-        b,
-        to,
-        op(`f64x2.convert_low_i32x4_${sign}`, vector),
-        op(`f64x2.convert_low_i32x4_${sign}`, shuffleLanes(vector, vector, [2, 3, 2, 3])),
-      );
-    };
-  // A number of more than 24 bits would be rounded twice on its way to 16 bits.
-  if (computesInSingle(to) && (to.name === "f32" || from.bits <= 16))
-    return ({ builder: b }, ...operands) =>
-      narrowFloats(b, to, op(`f32x4.convert_i32x4_${sign}`, numbers(operand(operands, 0))));
-  if (to.kind === "float") return undefined;
-  return ({ builder: b }, ...operands) =>
-    keepLanes(b, to, wrapped(to, numbers(operand(operands, 0))));
 }
 
 /** The same bits as another format of the same width. */
@@ -450,4 +350,3 @@ export function bitcastRule(to: DType): LaneRule {
     );
   };
 }
-

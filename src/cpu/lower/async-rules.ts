@@ -42,7 +42,9 @@ function copyAsync(op: Op<"copy_async">, lowering: Lowering): void {
     lowering.refuse(op, `a copy that combines by ${reduction} of ${to.dtype.name}`);
   if (reduction !== "none") lowering.order = "in order";
   // Outside of a cluster's shared memory one side has numbers for sizes.
-  const shape = (from.sizes.every((size) => typeof size === "number") ? from : to).sizes.map(Number);
+  const shape = (from.sizes.every((size) => typeof size === "number") ? from : to).sizes.map(
+    Number,
+  );
   const groups = axisGroups(
     shape,
     (outer, inner) => joinsInWindow(from, outer, inner) && joinsInWindow(to, outer, inner),
@@ -143,4 +145,3 @@ export const placedRules: Pick<LoweringRules, keyof typeof placedOps> = {
   cluster_barrier: nothing,
   copies_read: nothing,
 };
-

@@ -40,7 +40,10 @@ function emptyCarries(lowering: Lowering, values: readonly Value[]): readonly Ca
       return { kind: "tile", tile: lowering.tileAt(storage, dtype, shapeOf(value)) };
     }
     if (value.type.kind !== "scalar") throw new Error(`a ${value.type.kind} is not handed on`);
-    return { kind: "scalar", local: lowering.b.local(lowering.scalarType(value.type.dtype), "carry") };
+    return {
+      kind: "scalar",
+      local: lowering.b.local(lowering.scalarType(value.type.dtype), "carry"),
+    };
   });
 }
 
@@ -81,8 +84,7 @@ function holdCarries(
   values.forEach((value, index) => {
     const carry = carries[index];
     if (carry === undefined) return;
-    if (carry.kind === "tile")
-      lowering.alias(value, carry.tile, carry.tile.dtype, shapeOf(value));
+    if (carry.kind === "tile") lowering.alias(value, carry.tile, carry.tile.dtype, shapeOf(value));
     else if (value.type.kind === "scalar")
       lowering.hold(value, { kind: "scalar", dtype: value.type.dtype, value: read(carry.local) });
   });
@@ -312,7 +314,9 @@ function warps(op: Op<"warps">, lowering: Lowering, region: RegionLowering): voi
 
 function debugPrint(op: Op<"debug_print">, lowering: Lowering): void {
   const { values } = op.operands;
-  const sizes = values.map((value) => Math.ceil((countOf(value) * slotBytes(dtypeOf(value))) / 16) * 16);
+  const sizes = values.map(
+    (value) => Math.ceil((countOf(value) * slotBytes(dtypeOf(value))) / 16) * 16,
+  );
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const list = lowering.temporaryTile({ name: "u8", bits: 8, kind: "unsigned" }, [total]);
   let offset = list.offset;

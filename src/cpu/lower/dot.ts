@@ -39,7 +39,12 @@ export function productDtype(left: DType, right: DType, accumulator: DType): DTy
 }
 
 /** A factor in the format of the sums, its rows `width` elements apart. */
-function packed(lowering: Lowering, { value, dtype, shape }: Factor, to: DType, width: number): HeldTile {
+function packed(
+  lowering: Lowering,
+  { value, dtype, shape }: Factor,
+  to: DType,
+  width: number,
+): HeldTile {
   const held = lowering.held(value);
   const [rows = 1, columns = 1] = shape;
   if (held.kind === "tile" && dtype === to && columns === width) return held;
@@ -62,26 +67,18 @@ function packed(lowering: Lowering, { value, dtype, shape }: Factor, to: DType, 
 }
 
 /** Adds the product of the factors to the sums, a tile whose rows may be padded. */
-export function emitProduct(
-  lowering: Lowering,
-  left: Factor,
-  right: Factor,
-  sums: HeldTile,
-): void {
+export function emitProduct(lowering: Lowering, left: Factor, right: Factor, sums: HeldTile): void {
   const [m = 1, k = 1] = left.shape;
   const [, n = 1] = right.shape;
   const { dtype } = sums;
   const width = Math.ceil(n / 4) * 4;
   const a = packed(lowering, left, dtype, k);
   const b = packed(lowering, right, dtype, width);
-  const padded =
-    width === n ? sums : lowering.temporaryTile(dtype, [m, width]);
+  const padded = width === n ? sums : lowering.temporaryTile(dtype, [m, width]);
   if (padded !== sums) copyRows(lowering, sums, n, padded, width, m);
   const addresses = [a, b, padded].map((tile) => tileAddress(lowering.b, tile));
   const product = productFunction(lowering, dtype);
-  lowering.b.run(
-    call(product, ...addresses, i32.of(m), i32.of(width), i32.of(k)),
-  );
+  lowering.b.run(call(product, ...addresses, i32.of(m), i32.of(width), i32.of(k)));
   if (padded !== sums) copyRows(lowering, padded, width, sums, n, m);
 }
 
@@ -129,10 +126,7 @@ function productFunction(lowering: Lowering, dtype: DType): Callee {
       const row = b.variable(i32.of(0), "i");
       const [byFour = [], byTwo = [], byOne = []] = blocks;
       const band = (list: readonly Callee[], rows: number): void => {
-        const a = b.keep(
-          i32.add(left, i32.mul(read(row), i32.mul(k, i32.of(4)))),
-          "a",
-        );
+        const a = b.keep(i32.add(left, i32.mul(read(row), i32.mul(k, i32.of(4)))), "a");
         const c = b.keep(i32.add(sums, i32.mul(read(row), i32.mul(n, i32.of(4)))), "c");
         const column = b.variable(i32.of(0), "j");
         const [wide, narrow] = list;

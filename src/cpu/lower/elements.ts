@@ -249,9 +249,7 @@ export class Elements {
     const coordinate = position[axis] ?? origin;
     const b = coordinate.inner ? this.body : this.prologue;
     const first = operation("i32x4.splat", coordinate.at);
-    const counts = coordinate.vector
-      ? operation("i32x4.add", first, steps())
-      : first;
+    const counts = coordinate.vector ? operation("i32x4.add", first, steps()) : first;
     const rule = castRule(int32, dtype);
     if (rule === undefined) throw new Error(`iota of ${dtype.name}`);
     return rule({ builder: b, relaxed: false }, keepLanes(b, int32, counts));

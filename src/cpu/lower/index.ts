@@ -71,7 +71,10 @@ function threadFunction(lowering: Lowering, thread: number): Callee {
   bindParameters(lowering);
   new RegionLowering(lowering, loweringRules).lower(kernel.body, () => {});
   if (states === undefined) lowering.b.return(i32.of(threadStatus.ended));
-  else states.finish();
+  else {
+    states.finish();
+    lowering.scratch.seal();
+  }
   return module.adopt(
     `thread_${thread}`,
     lowering.parameters,
@@ -115,13 +118,19 @@ function blockFunction(lowering: Lowering, threads: readonly Callee[]): Callee {
   const [only] = threads;
   if (threads.length === 1 && only !== undefined) b.return(call(only, ...operands));
   else {
-    const fault = lowering.fault("deadlock", "program threads that wait for one another", kernel.location);
+    const fault = lowering.fault(
+      "deadlock",
+      "program threads that wait for one another",
+      kernel.location,
+    );
     takeTurns(lowering, b, threads, operands, fault);
   }
-  return module.adopt("block", lowering.parameters, ["i32"], [
-    ...lowering.head.statements,
-    ...b.statements,
-  ]);
+  return module.adopt(
+    "block",
+    lowering.parameters,
+    ["i32"],
+    [...lowering.head.statements, ...b.statements],
+  );
 }
 
 function takeTurns(

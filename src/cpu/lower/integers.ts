@@ -53,8 +53,7 @@ export function shifted(
   const shift = fn === "shl" ? "shl" : signed ? "shr_s" : "shr_u";
   const result = eachLane(b, dtype, [value, amount], ([x, by]) => {
     if (x === undefined || by === undefined) throw new Error("a shift of two");
-    const unsigned =
-      bits >= 32 ? by : b.keep(op("i32.and", by, i32.of(2 ** bits - 1)));
+    const unsigned = bits >= 32 ? by : b.keep(op("i32.and", by, i32.of(2 ** bits - 1)));
     const inside = b.keep(op(`${type}.lt_u`, unsigned, number(bits)));
     if (shift === "shr_s")
       return op(`${type}.shr_s`, x, select(inside, unsigned, number(type === "i64" ? 63 : 31)));
@@ -79,9 +78,7 @@ export function dividedLanes(
       const one = constant("i64", 1n);
       const isZero = b.keep(op("i64.eqz", y));
       // The least number divided by −1 traps; its negative is the same.
-      const isMinus = b.keep(
-        signed ? op("i64.eq", y, constant("i64", -1n)) : i32.of(0),
-      );
+      const isMinus = b.keep(signed ? op("i64.eq", y, constant("i64", -1n)) : i32.of(0));
       const safe = b.keep(select(op("i32.or", isZero, isMinus), one, y));
       const sign = signed ? "s" : "u";
       if (fn === "div")
@@ -111,12 +108,7 @@ export function dividedLanes(
   const whole = signed
     ? b.keep(op("v128.bitselect", op("i32x4.neg", x), quotient, isMinus))
     : quotient;
-  if (fn === "div")
-    return keepLanes(
-      b,
-      dtype,
-      wrapped(dtype, op("v128.or", whole, isZero)),
-    );
+  if (fn === "div") return keepLanes(b, dtype, wrapped(dtype, op("v128.or", whole, isZero)));
   const rest = keepLanes(b, dtype, op("i32x4.sub", x, op("i32x4.mul", whole, y)));
   return selectLanes(b, isZero, left, rest);
 }

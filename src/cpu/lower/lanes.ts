@@ -57,7 +57,11 @@ export function slotShift(dtype: DType): number {
   return Math.log2(slotBytes(dtype));
 }
 
-export function keepLanes(b: FunctionBuilder, dtype: DType, ...parts: readonly Expression[]): Lanes {
+export function keepLanes(
+  b: FunctionBuilder,
+  dtype: DType,
+  ...parts: readonly Expression[]
+): Lanes {
   return { dtype, parts: parts.map((part) => b.keep(part, "v")) };
 }
 
@@ -100,12 +104,13 @@ export function loadLanes(
       load(isSigned(dtype) ? "v128.load16x4_s" : "v128.load16x4_u", address, offset),
     );
   const sign = isSigned(dtype) ? "s" : "u";
-  const words = op(
-    `i16x8.extend_low_i8x16_${sign}`,
-    load("v128.load32_zero", address, offset),
-  );
+  const words = op(`i16x8.extend_low_i8x16_${sign}`, load("v128.load32_zero", address, offset));
   const wide = op(`i32x4.extend_low_i16x8_${sign}`, words);
-  return keepLanes(b, dtype, dtype.kind === "bool" ? op("i32x4.ne", wide, splat("i32x4", 0)) : wide);
+  return keepLanes(
+    b,
+    dtype,
+    dtype.kind === "bool" ? op("i32x4.ne", wide, splat("i32x4", 0)) : wide,
+  );
 }
 
 /** The bytes of narrow lanes in the lowest bytes of a vector. */
@@ -117,11 +122,7 @@ function narrowed(dtype: DType, vector: Expression): Expression {
     return op(signed ? "i16x8.narrow_i32x4_s" : "i16x8.narrow_i32x4_u", bits, zero);
   }
   const words = op("i16x8.narrow_i32x4_s", bits, splat("i32x4", 0));
-  return op(
-    signed ? "i8x16.narrow_i16x8_s" : "i8x16.narrow_i16x8_u",
-    words,
-    splat("i32x4", 0),
-  );
+  return op(signed ? "i8x16.narrow_i16x8_s" : "i8x16.narrow_i16x8_u", words, splat("i32x4", 0));
 }
 
 /** Stores four neighbours. */
@@ -133,7 +134,8 @@ export function storeLanes(
 ): void {
   const { dtype, parts } = lanes;
   const bytes = slotBytes(dtype);
-  if (bytes >= 4) parts.forEach((part, half) => b.store("v128.store", address, part, offset + 16 * half));
+  if (bytes >= 4)
+    parts.forEach((part, half) => b.store("v128.store", address, part, offset + 16 * half));
   else
     b.storeLane(
       bytes === 2 ? "v128.store64_lane" : "v128.store32_lane",
@@ -144,12 +146,13 @@ export function storeLanes(
     );
 }
 
-const scalarLoads: { readonly [bytes: number]: readonly [signed: OpcodeName, unsigned: OpcodeName] } =
-  {
-    1: ["i32.load8_s", "i32.load8_u"],
-    2: ["i32.load16_s", "i32.load16_u"],
-    4: ["i32.load", "i32.load"],
-  };
+const scalarLoads: {
+  readonly [bytes: number]: readonly [signed: OpcodeName, unsigned: OpcodeName];
+} = {
+  1: ["i32.load8_s", "i32.load8_u"],
+  2: ["i32.load16_s", "i32.load16_u"],
+  4: ["i32.load", "i32.load"],
+};
 
 /** One element as a scalar. */
 export function loadScalar(dtype: DType, address: Expression, offset = 0): Expression {
@@ -191,10 +194,12 @@ export function gatherLanes(
       b,
       dtype,
       ...[0, 2].map((first) =>
-        addresses.slice(first, first + 2).reduce<Expression>(
-          (vector, address, index) => loadLane("v128.load64_lane", index, address, vector),
-          splat("i64x2", 0),
-        ),
+        addresses
+          .slice(first, first + 2)
+          .reduce<Expression>(
+            (vector, address, index) => loadLane("v128.load64_lane", index, address, vector),
+            splat("i64x2", 0),
+          ),
       ),
     );
   if (bytes === 4)

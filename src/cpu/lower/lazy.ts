@@ -64,9 +64,7 @@ const elementwiseRules: ElementwiseRules = {
       return selectLanes(b, vectorOf(condition), ifTrue, ifFalse);
     },
   cast: ({ attributes: { dtype, overflow, rounding }, operands }) =>
-    overflow === undefined && rounding === undefined
-      ? castRule(dtypeOf(operands.source), dtype)
-      : undefined,
+    castRule(dtypeOf(operands.source), dtype, { overflow, rounding }),
   bitcast: ({ attributes }) => bitcastRule(attributes.dtype),
 };
 

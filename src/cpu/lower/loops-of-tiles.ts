@@ -17,7 +17,11 @@ import { broadcastAxes, elementwise, shapeOf, unitAxes } from "./lazy.ts";
 import type { Lowering } from "./lowering.ts";
 
 /** Whether two neighbouring axes of a window are one in memory, and neither has bounds. */
-export function joinsInWindow({ strides, bounds, sizes }: HeldRef, outer: number, inner: number): boolean {
+export function joinsInWindow(
+  { strides, bounds, sizes }: HeldRef,
+  outer: number,
+  inner: number,
+): boolean {
   const [far, near, size] = [strides[outer], strides[inner], sizes[inner]];
   return (
     typeof far === "number" &&

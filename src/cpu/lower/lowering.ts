@@ -180,18 +180,12 @@ export class Lowering {
       { kind: "scalar", name, dtype },
       Math.max(4, slotBytes(dtype)),
     );
-    return this.#read(`scalar ${name}`, () =>
-      loadScalar(dtype, read(this.argumentBlock), offset),
-    );
+    return this.#read(`scalar ${name}`, () => loadScalar(dtype, read(this.argumentBlock), offset));
   }
 
   /** Memory for the time of the launch. */
   launchMemory(name: string, bytes: Size, zeroed: boolean): Expression {
-    const offset = this.#field(
-      `memory ${name}`,
-      { kind: "memory", name, bytes, zeroed },
-      4,
-    );
+    const offset = this.#field(`memory ${name}`, { kind: "memory", name, bytes, zeroed }, 4);
     return this.#read(`memory ${name}`, () => load("i32.load", read(this.argumentBlock), offset));
   }
 
@@ -339,7 +333,12 @@ export class Lowering {
   }
 
   /** A fault's number, which `run` gives. */
-  fault(kind: Fault["kind"], text: string, location: Location, values: readonly FaultValue[] = []): number {
+  fault(
+    kind: Fault["kind"],
+    text: string,
+    location: Location,
+    values: readonly FaultValue[] = [],
+  ): number {
     this.faults.push({ kind, text, location, values });
     return this.faults.length;
   }
@@ -394,7 +393,7 @@ export class Lowering {
   /** What cannot be lowered, with the user's line. */
   refuse(op: AnyOp, found: string, remedy?: string): never {
     throw new TilewrightError({
-      code: "TW8201",
+      code: "TW4710",
       message: `${this.kernel.name} cannot run on the CPU device: ${found}`,
       location: op.location,
       expected: "what docs/cpu.md lists",

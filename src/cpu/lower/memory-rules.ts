@@ -12,14 +12,7 @@ import { accessLanes } from "./access.ts";
 import type { LanePlace } from "./access.ts";
 import { binaryRule } from "./arithmetic.ts";
 import { Elements, rowStrides, vectorAxis } from "./elements.ts";
-import {
-  addExtents,
-  either,
-  expressionOf,
-  extentOf,
-  mulExtents,
-  subExtents,
-} from "./held.ts";
+import { addExtents, either, expressionOf, extentOf, mulExtents, subExtents } from "./held.ts";
 import type { Bounds, Extent, HeldRef } from "./held.ts";
 import { laneKind, laneScalar, loadScalar, slotBytes, splatLanes, storeScalar } from "./lanes.ts";
 import { countOf, dtypeOf, shapeOf } from "./lazy.ts";
@@ -90,7 +83,12 @@ function windowBounds(
   const lower = own?.lower ?? 0;
   const upper = own?.upper ?? source.sizes[axis] ?? 0;
   if (own === undefined && start === 0 && size === source.sizes[axis]) return undefined;
-  if (typeof start === "number" && typeof size === "number" && own === undefined && typeof upper === "number")
+  if (
+    typeof start === "number" &&
+    typeof size === "number" &&
+    own === undefined &&
+    typeof upper === "number"
+  )
     if (start >= 0 && start + size <= upper) return undefined;
   return {
     lower: lower === 0 && isCount(start) ? 0 : clamped(b, subExtents(b, lower, start), size),
@@ -182,7 +180,10 @@ function reshapeRef(op: Op<"reshape_ref">, lowering: Lowering): void {
   if (result === undefined) throw new Error("reshape_ref has no result");
   const strides = source.whole ? stridesOf(b, sizes) : reshapedStrides(source, sizes);
   if (strides === undefined)
-    return lowering.refuse(op, "a window whose elements do not lie at even distances under the new shape");
+    return lowering.refuse(
+      op,
+      "a window whose elements do not lie at even distances under the new shape",
+    );
   lowering.hold(result, { ...source, sizes, strides, bounds: sizes.map(() => undefined) });
 }
 
@@ -217,7 +218,8 @@ function reshapedStrides(source: HeldRef, sizes: readonly Extent[]): readonly Ex
       const outer = from[next];
       next -= 1;
       if (outer === undefined || typeof outer.size !== "number") return undefined;
-      if (typeof inner.stride !== "number" || outer.stride !== inner.stride * covered) return undefined;
+      if (typeof inner.stride !== "number" || outer.stride !== inner.stride * covered)
+        return undefined;
       covered *= outer.size;
     }
   }
@@ -233,9 +235,11 @@ function selectRef(op: Op<"select_ref">, lowering: Lowering): void {
   if (result === undefined || first === undefined) throw new Error("select_ref of no arrays");
   const index = lowering.scalar(op.operands.index);
   const base = b.variable(first.base, "base");
-  arrays.slice(1).forEach((array, place) =>
-    b.if(operation("i32.eq", index, i32.of(place + 1)), () => b.set(base, array.base)),
-  );
+  arrays
+    .slice(1)
+    .forEach((array, place) =>
+      b.if(operation("i32.eq", index, i32.of(place + 1)), () => b.set(base, array.base)),
+    );
   const fault = b.keep(operation("i32.ge_u", index, i32.of(arrays.length)));
   lowering.hold(result, { ...first, root: {}, base: read(base), fault });
 }
@@ -257,7 +261,13 @@ function loadScalarOp(op: Op<"load">, lowering: Lowering): void {
 function update(
   op: Op<"atomic"> | Op<"atomic_compare_exchange">,
   lowering: Lowering,
-  change: (b: FunctionBuilder, old: Expression, given: Expression, place: LanePlace, elements: Elements) => Expression,
+  change: (
+    b: FunctionBuilder,
+    old: Expression,
+    given: Expression,
+    place: LanePlace,
+    elements: Elements,
+  ) => Expression,
 ): void {
   requireUsable(lowering, op, op.operands.ref);
   const ref = lowering.ref(op.operands.ref);
@@ -302,7 +312,13 @@ function update(
             : loadScalar(dtype, i32.add(given.base, slot), given.offset),
         );
         const before = exchange(builder, dtype, address, (current) =>
-          change(builder, current, operand, { ...place, place: () => ({ address: slot }) }, elements),
+          change(
+            builder,
+            current,
+            operand,
+            { ...place, place: () => ({ address: slot }) },
+            elements,
+          ),
         );
         storeScalar(builder, dtype, i32.add(old.base, slot), before, old.offset);
       }),
@@ -447,11 +463,17 @@ export const memoryRules: Pick<LoweringRules, keyof typeof memoryOps> = {
       lowering.order = "in order";
       const bytes: Size = multiplySizes(Math.max(1, dtype.bits / 8), ...shape);
       const base = lowering.launchMemory(`${name} ${result.id}`, bytes, false);
-      lowering.hold(result, wholeRef(lowering.b, { root: result, name, dtype, base, shared: false }, sizes));
+      lowering.hold(
+        result,
+        wholeRef(lowering.b, { root: result, name, dtype, base, shared: false }, sizes),
+      );
       return;
     }
     const base = lowering.sharedMemory(op, bytesOf(dtype, shape.map(Number)));
-    lowering.hold(result, wholeRef(lowering.b, { root: result, name, dtype, base, shared: true }, sizes));
+    lowering.hold(
+      result,
+      wholeRef(lowering.b, { root: result, name, dtype, base, shared: true }, sizes),
+    );
   },
   alloc_union(op, lowering) {
     const [result] = op.results;

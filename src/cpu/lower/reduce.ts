@@ -63,7 +63,8 @@ export function identityOf(fn: ReduceFunction, dtype: DType): number | bigint {
   const bits = BigInt(dtype.bits);
   const least = signed ? -(2n ** (bits - 1n)) : 0n;
   const greatest = signed ? 2n ** (bits - 1n) - 1n : 2n ** bits - 1n;
-  const number = (value: bigint): number | bigint => (wide ? value : Number(BigInt.asIntN(32, value)));
+  const number = (value: bigint): number | bigint =>
+    wide ? value : Number(BigInt.asIntN(32, value));
   if (fn === "sum") return float ? -0 : number(0n);
   if (fn === "prod") return float ? 1 : number(1n);
   if (fn === "min") return float ? Number.POSITIVE_INFINITY : number(greatest);
@@ -86,10 +87,7 @@ export function acrossLanes(
   if (low === undefined) throw new Error("lanes without a vector");
   if (high !== undefined) {
     const halves = combine(lanes, keep([high, low]));
-    return combine(
-      halves,
-      keep(halves.parts.map((part) => shuffleLanes(part, part, [1, 0]))),
-    );
+    return combine(halves, keep(halves.parts.map((part) => shuffleLanes(part, part, [1, 0]))));
   }
   const pairs = combine(lanes, keep([shuffleLanes(low, low, [2, 3, 0, 1])]));
   return combine(pairs, keep(pairs.parts.map((part) => shuffleLanes(part, part, [1, 0, 3, 2]))));
@@ -277,7 +275,9 @@ function alongRows(plan: Plan, b: FunctionBuilder): void {
         b.branch(again, operation("i32.lt_u", read(index), i32.of(extent)));
       });
     });
-    const total = sums.slice(1).reduce((sum, other) => first.combine(sum, other.lanes), first.lanes);
+    const total = sums
+      .slice(1)
+      .reduce((sum, other) => first.combine(sum, other.lanes), first.lanes);
     const all = acrossLanes(b, total, (left, right) => first.combine(left, right));
     const result = laneScalar(narrowed(all, target.dtype, b), 0);
     storeScalar(b, target.dtype, targetAddress(plan, b, stays), result, target.offset);
@@ -328,4 +328,3 @@ function downColumns(plan: Plan, b: FunctionBuilder): void {
 export function reduceResult({ attributes, operands }: Op<"reduce">): readonly number[] {
   return shapeOf(operands.source).filter((_, axis) => !attributes.axes.includes(axis));
 }
-

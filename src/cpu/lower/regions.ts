@@ -176,8 +176,7 @@ function isCheap(op: AnyOp): boolean {
 function fuses(op: AnyOp, operand: Value): boolean {
   if (op.kind === "broadcast") return isLazy(op) && repeatsRows(op);
   if (isLazy(op)) return true;
-  if (op.kind === "store" || op.kind === "reduce")
-    return operand.type.kind === "tile";
+  if (op.kind === "store" || op.kind === "reduce") return operand.type.kind === "tile";
   return false;
 }
 

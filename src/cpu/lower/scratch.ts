@@ -46,6 +46,11 @@ export class Scratch {
     return storage;
   }
 
+  /** What is free now is not given out again: it belongs to a thread that runs in turns with the next. */
+  seal(): void {
+    this.#free = [];
+  }
+
   give({ offset, bytes }: Storage): void {
     const holes = [...this.#free, { offset, bytes }].sort((a, b) => a.offset - b.offset);
     this.#free = [];

@@ -135,14 +135,16 @@ function allocBarrier(op: Op<"alloc_barrier">, lowering: Lowering): void {
     b.store("i32.store", words(), turn, 8 * count);
   });
   b.run(
-    operation(
-      "memory.fill",
-      lowering.seenPhases().address(seen),
-      i32.of(0),
-      i32.of(4 * count),
-    ),
+    operation("memory.fill", lowering.seenPhases().address(seen), i32.of(0), i32.of(4 * count)),
   );
-  lowering.hold(result, { kind: "barriers", base: b.keep(words()), offset: 0, count, arrivals, seen });
+  lowering.hold(result, {
+    kind: "barriers",
+    base: b.keep(words()),
+    offset: 0,
+    count,
+    arrivals,
+    seen,
+  });
 }
 
 function linearIndex(op: Op<"linear_index">, lowering: Lowering): void {
@@ -227,8 +229,7 @@ export const synchronizationRules: Pick<LoweringRules, keyof typeof synchronizat
       () => operation("i32.ge_s", load("i32.atomic.load", counter), value),
       op.location,
     );
-    if (op.attributes.decrement)
-      lowering.b.run(operation("i32.atomic.rmw.sub", counter, value));
+    if (op.attributes.decrement) lowering.b.run(operation("i32.atomic.rmw.sub", counter, value));
   },
   semaphore_read(op, lowering) {
     lowering.holdScalar(op.results[0], load("i32.atomic.load", counterAt(lowering, op)));

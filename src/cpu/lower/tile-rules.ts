@@ -183,8 +183,13 @@ export function factorTile(lowering: Lowering, { value, dtype, shape }: Factor):
   const tile = lowering.temporaryTile(dtype, shape);
   const count = shape.reduce((product, extent) => product * extent, 1);
   lowering.root("window", count, (b) =>
-    overElements(lowering, b, shape, axisGroups(shape, () => false), (elements, position) =>
-      storeIntoTile(elements, tile, position, windowLanes(elements, held, position)),
+    overElements(
+      lowering,
+      b,
+      shape,
+      axisGroups(shape, () => false),
+      (elements, position) =>
+        storeIntoTile(elements, tile, position, windowLanes(elements, held, position)),
     ),
   );
   return tile;
@@ -295,7 +300,10 @@ function reshape(op: Op<"reshape">, lowering: Lowering): void {
 }
 
 /** Tiles are computed where they are used; what comes here is a scalar. */
-function same(op: Op<"layout_cast"> | Op<"broadcast"> | Op<"slice"> | Op<"transpose">, lowering: Lowering): void {
+function same(
+  op: Op<"layout_cast"> | Op<"broadcast"> | Op<"slice"> | Op<"transpose">,
+  lowering: Lowering,
+): void {
   pass(lowering, op.operands.source, resultOf(op));
 }
 
@@ -312,4 +320,3 @@ export const tileRules: Pick<LoweringRules, keyof typeof tileOps> = {
   sort,
   dot,
 };
-

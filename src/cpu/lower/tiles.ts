@@ -74,9 +74,7 @@ export function tileBytes({ dtype, shape }: Pick<HeldTile, "dtype" | "shape">): 
 
 export function copyTile(b: FunctionBuilder, from: HeldTile, to: HeldTile): void {
   if (isSameTile(from, to)) return;
-  b.run(
-    op("memory.copy", tileAddress(b, to), tileAddress(b, from), i32.of(tileBytes(from))),
-  );
+  b.run(op("memory.copy", tileAddress(b, to), tileAddress(b, from), i32.of(tileBytes(from))));
 }
 
 /** Whether two tiles lie in the same memory. */

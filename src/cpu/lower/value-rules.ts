@@ -243,10 +243,10 @@ export const valueRules: Pick<LoweringRules, keyof typeof valueOps> = {
       b.store("i32.store", address, index, counts.offset);
     });
     const target = lowering.allocateTile(result, dtype, shape);
-    lowering.callHost(
-      { op: "cast", from: "i32", dtype: dtype.name, count, options: {} },
-      [tileAddress(b, counts), tileAddress(b, target)],
-    );
+    lowering.callHost({ op: "cast", from: "i32", dtype: dtype.name, count, options: {} }, [
+      tileAddress(b, counts),
+      tileAddress(b, target),
+    ]);
   },
   unary: computed,
   classify: computed,

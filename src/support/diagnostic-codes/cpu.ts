@@ -37,4 +37,10 @@ export const cpuCodes = registerCodes({
     example: "semaphore.wait of block 0 for what block 1 adds",
     remedy: "run the kernel on the simulator, which says who waits for whom",
   },
+  TW4710: {
+    title: "op that the CPU device does not run",
+    cause: "The kernel asks for what only the simulator, the emulator or a GPU does; docs/cpu.md lists it.",
+    example: "a kernel with clusters of blocks, on open(\"cpu\")",
+    remedy: "run it on the simulator or on a GPU",
+  },
 });

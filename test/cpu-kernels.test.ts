@@ -1,0 +1,44 @@
+/**
+ * Kernels as WebAssembly give what they give on the simulator: examples, and a part of the device matrix, with guard words
+ * around every array. All of the matrix: CPU_MATRIX=1 npx vitest run test/cpu-kernels.test.ts
+ */
+import { expect, test } from "vitest";
+import { matrixCases } from "./matrix/index.ts";
+import { runCaseBy } from "./matrix/case.ts";
+import { exampleKernels } from "./example-kernels.ts";
+import { lowerToLoops } from "../src/cpu/lower/index.ts";
+import { loopsText } from "../src/cpu/loops/print.ts";
+import { findLoopErrors } from "../src/cpu/loops/verify.ts";
+import { simplify } from "../src/lower/simplify.ts";
+import { cpuResults } from "./support/cpu-cases.ts";
+import { expectGolden } from "./golden.ts";
+
+/** A prime, so that every family of cases is met. */
+const stride = process.env["CPU_MATRIX"] === "1" ? 1 : 241;
+
+/** What is refused, by a code: docs/cpu.md lists it. */
+const refused = /^TW4710: \S+ cannot run on the CPU device: a cluster of blocks/;
+
+test("cases of the device matrix agree with the simulator", async () => {
+  const cases = matrixCases().filter((_, index) => index % stride === 0);
+  const problems: string[] = [];
+  for (const one of cases) {
+    const { problem } = await runCaseBy(
+      (definition, inputs) => Promise.resolve(cpuResults(definition, inputs)),
+      one,
+    );
+    if (problem !== undefined && !refused.test(problem)) problems.push(`${one.name}: ${problem}`);
+  }
+  expect(problems).toEqual([]);
+  expect(cases.length).toBeGreaterThan(9);
+}, 600_000);
+
+test("loops of examples", () => {
+  for (const example of ["axpy", "softmax", "column-sum"]) {
+    const definition = exampleKernels[example];
+    if (definition === undefined) throw new Error(`no example ${example}`);
+    const { loops } = lowerToLoops(simplify(definition.kernel), { relaxed: false });
+    expect(findLoopErrors(loops)).toEqual([]);
+    expectGolden(`test/golden/cpu-loops/${example}.txt`, loopsText(loops));
+  }
+});
