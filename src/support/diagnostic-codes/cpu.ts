@@ -39,8 +39,9 @@ export const cpuCodes = registerCodes({
   },
   TW4710: {
     title: "op that the CPU device does not run",
-    cause: "The kernel asks for what only the simulator, the emulator or a GPU does; docs/cpu.md lists it.",
-    example: "a kernel with clusters of blocks, on open(\"cpu\")",
+    cause:
+      "The kernel asks for what only the simulator, the emulator or a GPU does; docs/cpu.md lists it.",
+    example: 'a kernel with clusters of blocks, on open("cpu")',
     remedy: "run it on the simulator or on a GPU",
   },
 });
