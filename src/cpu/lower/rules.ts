@@ -4,6 +4,7 @@ import { controlRules } from "./control-rules.ts";
 import { memoryRules } from "./memory-rules.ts";
 import type { LoweringRules } from "./regions.ts";
 import { synchronizationRules } from "./sync-rules.ts";
+import { tensorMemoryRules } from "./tensor-memory-rules.ts";
 import { tileRules } from "./tile-rules.ts";
 import { valueRules } from "./value-rules.ts";
 
@@ -15,4 +16,5 @@ export const loweringRules: LoweringRules = {
   ...synchronizationRules,
   ...controlRules,
   ...placedRules,
+  ...tensorMemoryRules,
 };
