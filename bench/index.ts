@@ -2,6 +2,8 @@
  * `npm run bench`: measures the simulator, the compiler, the emulator and the arithmetic against their targets.
  *
  *   npm run bench                          the table
+ *   npm run bench -- --part cpu            programs on the CPU device, beside jax-js and NumPy
+ *   npm run bench -- --part cpu --only m   those with an m in their names
  *   npm run bench -- --rounds 11           more rounds than 7
  *   npm run bench -- --write               also docs/benchmarks.md and docs/benchmarks.svg
  *   npm run bench -- --json results.json   also the numbers as data
@@ -10,8 +12,9 @@
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
-import { numberOption, scriptOptions } from "../scripts/arguments.ts";
+import { numberOption, refuse, scriptOptions } from "../scripts/arguments.ts";
 import { writeResults } from "../scripts/results-section.ts";
+import { benchCpu } from "./cpu/index.ts";
 import { drawChart } from "./chart.ts";
 import { emissionBenchmarks, emulatorBenchmarks, emulatorGrowth } from "./emulation.ts";
 import { measure } from "./measure.ts";
@@ -31,6 +34,8 @@ const settings = scriptOptions(import.meta.url, {
   rounds: { type: "string", default: "7" },
   date: { type: "string", default: new Date().toISOString().slice(0, 10) },
   json: { type: "string" },
+  part: { type: "string" },
+  only: { type: "string" },
   write: { type: "boolean", default: false },
 });
 const rounds = numberOption("rounds", settings.rounds);
@@ -91,7 +96,16 @@ async function writePage(report: Report): Promise<void> {
   writeFileSync(chart, drawChart(report.measurements));
 }
 
-export async function main(): Promise<Report> {
+export async function main(): Promise<unknown> {
+  if (settings.part === undefined) return mainPart();
+  if (settings.part !== "cpu") refuse(`there is no part ${settings.part}, only cpu`);
+  const results = await benchCpu({ rounds, only: settings.only });
+  if (settings.json !== undefined)
+    writeFileSync(settings.json, `${JSON.stringify(results, null, 2)}\n`);
+  return results;
+}
+
+async function mainPart(): Promise<Report> {
   const report = await measureAll();
   console.log(printedReport(report));
   if (settings.json !== undefined)

@@ -5,6 +5,7 @@
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { functionKind, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { Device } from "../device/device.ts";
+import { deviceNames } from "../runtime/open-options.ts";
 import { isMatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { isOperation } from "../device/operation.ts";
 import { isKernelDefinition } from "../lang/index.ts";
@@ -209,7 +210,7 @@ export const mapTree = checked("mapTree", [tree, functionKind], trees.mapTree);
 
 const device: ArgumentKind = {
   expected: "a device, as open(…) gives it, or the name of one",
-  holds: (value) => value instanceof Device || typeof value === "string",
+  holds: (value) => value instanceof Device || deviceNames.some((name) => name === value),
 };
 /** Runs a function and gives back the device memory of all arrays that were computed in it and are not part of its result. */
 export const scope = checked("scope", [functionKind], scopes.scope);
@@ -222,7 +223,7 @@ const deviceOptions = options("{ cacheSize }, a whole number from 1", { cacheSiz
  * ```ts
  * import { array, matmul, useDevice } from "tilewright/arrays";
  *
- * await useDevice("simulator"); // or "gpu", or a device that open() gave
+ * await useDevice("cpu"); // or "gpu", or a device that open() gave
  * const x = array([[1, 2], [3, 4]]);
  * console.log(await matmul(x, x).values()); // computed on the device
  *

@@ -71,7 +71,7 @@ describe("a chosen device", () => {
       [4, 5],
     ]);
     await useDevice();
-    await expect(useDevice("abacus" as "simulator")).rejects.toMatchObject({ code: "TW4012" });
+    expect(() => useDevice("abacus" as "simulator")).toThrow(/the name of one/);
   });
 
   test("multiplies f32 as a compiled function says", async () => {

@@ -80,15 +80,19 @@ describe("doctor", () => {
       "ptxas          missing  not on PATH nor in CUDA_HOME; only --emit cubin and registers in reports need it",
       "nvdisasm       missing  not on PATH nor in CUDA_HOME; only machine code in --dump needs it",
       "cache          ok       /cache: 0 kernels, 0 bytes of 1 GiB",
+      "cpu            ok       ran axpy in 12 ms",
       "simulator      ok       ran axpy in 12 ms",
       "emulator       ok       ran axpy in 12 ms",
       "gpu            missing  this machine has no NVIDIA driver",
       "",
-      "open() uses the simulator: this machine has no NVIDIA driver.",
+      'open() uses the simulator: this machine has no NVIDIA driver; open("cpu") is for speed.',
       "",
     ]);
     expect(data).toMatchObject({
-      open: { device: "simulator", reason: "this machine has no NVIDIA driver" },
+      open: {
+        device: "simulator",
+        reason: 'this machine has no NVIDIA driver; open("cpu") is for speed',
+      },
     });
   });
 
@@ -104,6 +108,7 @@ describe("doctor", () => {
         { status: "ok", detail: "12.4, /cuda/bin/ptxas" },
         { status: "ok", detail: "12.4, /cuda/bin/nvdisasm" },
         { detail: "/cache: 3 kernels, 1.5 KiB of 1 GiB" },
+        { name: "cpu" },
         { name: "simulator" },
         { name: "emulator" },
         { name: "gpu", status: "ok", detail: "ran axpy in 45 ms" },

@@ -50,7 +50,7 @@ export interface Probes {
   /** Throws where the folder cannot be used. */
   readonly cache: () => CacheState;
   /** Milliseconds that a kernel took; rejects with what went wrong. */
-  readonly launch: (device: CheckingDevice) => Promise<number>;
+  readonly launch: (device: CheckingDevice | "cpu") => Promise<number>;
   /** Rejects with why there is no GPU to open. */
   readonly tryGpu: () => Promise<GpuTrial>;
 }

@@ -137,7 +137,7 @@ export class Device {
     };
   }
 
-  /** What runs the kernels: `"gpu"`, `"simulator"` or `"emulator"`. */
+  /** What runs the kernels: `"gpu"`, `"cpu"`, `"simulator"` or `"emulator"`. */
   get name(): string {
     return this.#backend.name;
   }

@@ -27,12 +27,12 @@ export interface OpenOptions
   readonly gpu?: number;
   /** Bytes that arrays and the like may have on the device at once. */
   readonly memoryLimit?: number;
-  /** Threads that the emulator runs blocks on; as many as there are processors unless given. */
+  /** Threads that the CPU and the emulator run blocks on; as many as there are processors unless given. */
   readonly threads?: number;
 }
 
 /** What `open` can open. */
-export type DeviceName = "gpu" | "simulator" | "emulator";
+export type DeviceName = "gpu" | "cpu" | "simulator" | "emulator";
 
 type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
 
@@ -95,6 +95,7 @@ const common: readonly (keyof OpenOptions)[] = [
 /** The options that a device takes. */
 const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {
   gpu: [...common, "gpu"],
+  cpu: [...common, "limits", "threads"],
   emulator: [...common, "limits", "seed", "checks", "threads", "onFindings", "target"],
   simulator: [...common, "limits", "schedule", "seed", "checks", "onFindings", "target"],
 };

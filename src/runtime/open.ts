@@ -24,6 +24,11 @@ const openers: { readonly [N in DeviceName]: Opener } = {
     });
     return new Device(backend, options);
   },
+  cpu: async (options) => {
+    const { threads, onPrint, memoryLimit } = options;
+    const { openCpu } = await import("../cpu/device/open.ts");
+    return new Device(openCpu({ threads, onPrint, memoryLimit }), options);
+  },
   emulator: async (options) => {
     const { target, seed, checks, threads, onPrint, onFindings, memoryLimit } = options;
     const given = { target, seed, checks, threads, onPrint, onFindings, memoryLimit };
@@ -43,8 +48,8 @@ const openers: { readonly [N in DeviceName]: Opener } = {
 const noGpu: ReadonlySet<DiagnosticCode> = new Set(["TW4501", "TW4502"]);
 
 /**
- * Opens a device: the GPU, or the simulator where there is none, or the one named. Dispose of it when
- * done.
+ * Opens a device: the GPU, or the simulator where there is none, or the one named. `open("cpu")` runs kernels fast on any machine, without the
+ * simulator's checks. Dispose of it when done.
  *
  * ```ts
  * const device = await open();

@@ -50,7 +50,7 @@ export async function doctorCommand(probes: Probes, output: Output): Promise<num
     await toolFinding(probes, "nvdisasm", "only machine code in --dump needs it"),
     cacheFinding(probes),
   ];
-  for (const device of checkingDevices)
+  for (const device of ["cpu", ...checkingDevices] as const)
     findings.push(await launchFinding(device, () => probes.launch(device)));
   findings.push(gpuLaunchFinding(tried));
   const choice = choose(tried);
@@ -165,5 +165,8 @@ function choose(tried: Tried): { readonly device: string; readonly reason: strin
   const { error } = tried;
   return missingPart(error) === undefined
     ? { device: "gpu", reason: `but it fails: ${summaryOf(error)}` }
-    : { device: "simulator", reason: summaryOf(error) };
+    : {
+        device: "simulator",
+        reason: `${summaryOf(error)}; open("cpu") is for speed`,
+      };
 }

@@ -14,6 +14,7 @@ import { printLine } from "../../support/console.ts";
 import { LruCache } from "../../support/lru-cache.ts";
 import { stopped } from "../compiled-kernel.ts";
 import type { ArgumentField, CpuFeatures, CpuKernel } from "../compiled-kernel.ts";
+import { runHostCall } from "../lower/host-calls.ts";
 import type { RunBlocks } from "../pool/control.ts";
 import type { RangeFailure, RangeModule, RangePool } from "../pool/range-pool.ts";
 import type { CpuAllocation } from "./backend.ts";
@@ -43,12 +44,20 @@ export class CpuProgram implements RangeModule {
     this.number = number;
     this.#memory = memory;
     this.scratchBytes = 64 * Math.ceil(kernel.scratchBytes / 64);
-    // What is printed is heard by this thread alone.
-    this.isSequential = kernel.blocks === "in order" || kernel.prints.length > 0;
-    this.run = instanceOf(module, memory, (site, values, block) => {
-      const print = kernel.prints[site];
-      if (this.speaker === undefined || print === undefined) return;
-      this.speaker.onPrint(printedLine(this.speaker, print, values, block));
+    // What is printed is heard by this thread alone, and what the host computes is computed here.
+    this.isSequential =
+      kernel.blocks === "in order" || kernel.prints.length > 0 || kernel.hostCalls.length > 0;
+    this.run = instanceOf(module, memory, {
+      call: (number, addresses) => {
+        const call = kernel.hostCalls[number];
+        if (call === undefined) throw new Error(`the kernel has no call ${number}`);
+        runHostCall(call, memory.memory.buffer, addresses);
+      },
+      message: (site, values, block) => {
+        const print = kernel.prints[site];
+        if (this.speaker === undefined || print === undefined) return;
+        this.speaker.onPrint(printedLine(this.speaker, print, values, block));
+      },
     });
   }
 
@@ -70,9 +79,12 @@ export class CpuProgram implements RangeModule {
 function instanceOf(
   module: WebAssembly.Module,
   { memory }: CpuMemory,
-  message: (site: number, values: number, block: number) => void,
+  host: {
+    readonly call: (number: number, addresses: number) => void;
+    readonly message: (site: number, values: number, block: number) => void;
+  },
 ): RunBlocks {
-  const { exports } = new WebAssembly.Instance(module, { env: { memory }, host: { message } });
+  const { exports } = new WebAssembly.Instance(module, { env: { memory }, host });
   return exports["run"] as RunBlocks;
 }
 

@@ -100,8 +100,8 @@ class Server {
     const at = (shared[words.moduleBytes] ?? 0) >>> 0;
     const length = shared[words.moduleLength] ?? 0;
     const bytes = new Uint8Array(memory.buffer, at, length).slice();
-    // What prints runs on the device's own thread.
-    const imports = { env: { memory }, host: { message: () => undefined } };
+    // What prints or needs the host runs on the device's own thread.
+    const imports = { env: { memory }, host: { call: () => undefined, message: () => undefined } };
     const made = new WebAssembly.Instance(new WebAssembly.Module(bytes), imports).exports[
       "run"
     ] as RunBlocks;

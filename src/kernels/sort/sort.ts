@@ -322,8 +322,10 @@ function chooseOrder(
   { x, writesIndices }: Order,
   rows: number,
   length: number,
-  { processors }: Target,
+  { processors, caches }: Target,
 ): SortConfiguration {
+  // On a CPU warps would take turns.
+  if (length > mostInBlock && caches !== undefined) return { warps: 1, items: 32 };
   // Keys alone leave registers for larger tiles, which look back less.
   if (length > mostInBlock)
     return { warps: 8, items: x.dtype.bits === 64 ? 8 : writesIndices ? 16 : 32 };
