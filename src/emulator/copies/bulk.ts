@@ -22,6 +22,8 @@ import { acceptsReduction, reduceBytes } from "./reduction.ts";
 import type { ReductionOperation, ReductionType } from "./reduction.ts";
 
 const unit = 16;
+/** Of a mask that has a bit for each byte of a unit. */
+const allBytes = 0xffff;
 
 export interface BulkReduction {
   readonly operation: ReductionOperation;
@@ -90,20 +92,45 @@ export function bulkLoad(
   });
 }
 
-/** From shared to global memory, in a group: `[dst], [src], size {, policy}`. */
+/** Calls `put` for each stretch of bytes that a mask of 16, a bit for each, has written. */
+function forEachWritten(
+  mask: number,
+  bytes: number,
+  put: (start: number, length: number) => void,
+): void {
+  if (mask === allBytes) {
+    put(0, bytes);
+    return;
+  }
+  for (let at = 0; at < bytes; at++) {
+    if (((mask >>> (at % unit)) & 1) === 0) continue;
+    const start = at;
+    while (at + 1 < bytes && ((mask >>> ((at + 1) % unit)) & 1) === 1) at++;
+    put(start, at + 1 - start);
+  }
+}
+
+/** From shared to global memory, in a group: `[dst], [src], size {, policy} {, mask}`. */
 export function bulkStore(
   instruction: CollectiveInstruction,
   reduction: BulkReduction | undefined,
 ): Collective | undefined {
   const [to, from, size] = instruction.operands;
   if (to === undefined || from === undefined || size === undefined) return undefined;
+  const masked = instruction.modifiers.includes("cp_mask")
+    ? instruction.operands.at(-1)
+    : undefined;
   return forLanes(instruction, (issuer) => {
     const bytes = sizeOf(issuer, size);
+    const mask = masked === undefined ? allBytes : masked.word(issuer.warp, issuer.lane) & allBytes;
     const start = placeOf(issuer, from, "shared", bytes);
     const end = placeOf(issuer, to, "global", bytes);
     const issue = new Issue(issuer, "async");
     issue.record(start, bytes, "read");
-    issue.record(end, bytes, reduction === undefined ? "write" : "atomic");
+    forEachWritten(mask, bytes, (at, length) => {
+      const place = { ...end, offset: end.offset + at };
+      issue.record(place, length, reduction === undefined ? "write" : "atomic");
+    });
     const carried = new CarriedBytes(bytes);
     completeInGroup(
       issue,
@@ -111,7 +138,13 @@ export function bulkStore(
         checkWritten(issuer.machine, issuer.warp, instruction, start, bytes);
         carried.take(0, start.views, start.offset, bytes);
       },
-      () => deliver(carried, end, reduction),
+      () => {
+        if (masked === undefined) deliver(carried, end, reduction);
+        else
+          forEachWritten(mask, bytes, (at, length) => {
+            carried.put(at, end.views, end.offset + at, length);
+          });
+      },
     );
   });
 }

@@ -76,12 +76,15 @@ function bulk(instruction: CollectiveInstruction, reduces: boolean): Collective 
   const has = (modifier: string): boolean => modifiers.includes(modifier);
   if (has("commit_group")) return commitGroup(instruction, "bulk");
   if (has("wait_group")) return waitRule(instruction, "bulk");
+  if (has("prefetch") && modifiers.some((modifier) => modifier.startsWith("im2col::")))
+    return undefined;
   if (has("prefetch"))
     return has("tensor") ? tensorPrefetch(instruction) : bulkPrefetch(instruction);
   const operation = reduces ? reductionOf(modifiers) : undefined;
   if (reduces && operation === undefined) return undefined;
   if (has("tensor")) {
-    if (modifiers.some((modifier) => /^(?:im2col|tile)::/.test(modifier))) return undefined;
+    // Columns of im2col along one axis alone: nobody says how their offsets count.
+    if (modifiers.some((modifier) => modifier.startsWith("im2col::"))) return undefined;
     return intoShared(modifiers) ? tensorLoad(instruction) : tensorStore(instruction, operation);
   }
   const reduction = bulkReduction(operation, modifiers.at(-1));

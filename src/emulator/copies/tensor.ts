@@ -105,20 +105,46 @@ function checkStored(
   });
 }
 
-function locateBox(
-  issuer: Issuer,
-  source: OperandView,
-  use: BoxUse,
-  shift: OperandView | undefined,
-): Box {
-  const { machine, warp, lane, instruction } = issuer;
-  const { map, mapPlace } = readMap(issuer, source);
-  const coordinates = source.elements.map((element) => element.word(warp, lane) | 0);
+/** Of a gather or scatter, `{column, row, row, row, row}`. */
+const rowsOfGather = 4;
+
+/** The map as one of boxes of four rows, which lie anywhere in the array. */
+function fourRows({ instruction }: Issuer, map: TensorMap): TensorMap {
+  if (map.extents.length === 2 && map.box[1] === 1 && map.corners === undefined)
+    return { ...map, box: [map.box[0] ?? 1, rowsOfGather], elementStrides: undefined };
+  throw new TilewrightError({
+    code: "TW8053",
+    message: `${instruction.instruction.opcode} with a tensor map of ${map.extents.length} axes and boxes of ${map.box.join(" by ")}`,
+    location: instruction.location,
+    expected: "a map of 2 axes whose boxes are one row",
+    found: `boxes of ${map.box.join(" by ")}`,
+  });
+}
+
+function isFourRows({ modifiers }: CollectiveInstruction): boolean {
+  return modifiers.includes("tile::gather4") || modifiers.includes("tile::scatter4");
+}
+
+/** Rows at their own coordinates, one behind the other. */
+function gatheredRows(map: TensorMap, [column = 0, ...rows]: readonly number[]): readonly BoxRow[] {
+  const { pitch } = boxShape(map);
+  const one = { ...map, box: [map.box[0] ?? 1, 1] };
+  return rows.flatMap((row, at) =>
+    boxRows(one, [column, row]).map((each) => ({ ...each, start: at * pitch })),
+  );
+}
+
+function checkCoordinates(
+  { instruction }: Issuer,
+  map: TensorMap,
+  coordinates: readonly number[],
+): void {
   const modes = [
     instruction.modifiers.some((modifier) => modifier.startsWith("im2col")),
     map.corners !== undefined,
   ].map((isIm2col) => (isIm2col ? " of im2col" : ""));
-  if (coordinates.length !== map.extents.length || modes[0] !== modes[1])
+  const axes = isFourRows(instruction) ? rowsOfGather + 1 : map.extents.length;
+  if (coordinates.length !== axes || modes[0] !== modes[1])
     throw new TilewrightError({
       code: "TW8053",
       message: `${coordinates.length} coordinates${modes[0]} for a tensor map${modes[1]} of ${map.extents.length} axes`,
@@ -135,9 +161,26 @@ function locateBox(
       expected: "an innermost coordinate that is a multiple of 16 bytes",
       found: `coordinate ${coordinates[0] ?? 0} of ${map.type}`,
     });
-  if (use === "store") checkStored(issuer, map, coordinates);
+}
+
+function locateBox(
+  issuer: Issuer,
+  source: OperandView,
+  use: BoxUse,
+  shift: OperandView | undefined,
+): Box {
+  const { machine, warp, lane, instruction } = issuer;
+  const read = readMap(issuer, source);
+  const { mapPlace } = read;
+  const isFour = isFourRows(instruction);
+  const map = isFour ? fourRows(issuer, read.map) : read.map;
+  const coordinates = source.elements.map((element) => element.word(warp, lane) | 0);
+  checkCoordinates(issuer, map, coordinates);
+  // Rows of a scatter that lie outside are dropped.
+  if (use === "store") checkStored(issuer, map, isFour ? coordinates.slice(0, 1) : coordinates);
   const offsets = shift?.elements.map((element) => element.word(warp, lane) & 0xffff);
-  const rows = usedRows(boxRows(map, coordinates, offsets), boxShape(map).rowBytes, use);
+  const boxed = isFour ? gatheredRows(map, coordinates) : boxRows(map, coordinates, offsets);
+  const rows = usedRows(boxed, boxShape(map).rowBytes, use);
   const places = rows.map(({ address, inside: bytes }) =>
     bytes === 0
       ? undefined

@@ -53,7 +53,7 @@ const known: { readonly [root: string]: string } = {
   cnot: bits,
   copysign: "",
   cos: "approx ftz",
-  cp: `async ca cg global ${sharedWindows} L2 L2::64B L2::128B L2::256B L2::cache_hint commit_group wait_group wait_all mbarrier arrive noinc bulk mbarrier::complete_tx::bytes multicast::cluster bulk_group reduce and or xor add inc dec min max noftz prefetch read tensor 1d 2d 3d 4d 5d tile im2col im2col_no_offs cta_group::1 cta_group::2`,
+  cp: `async ca cg global ${sharedWindows} L2 L2::64B L2::128B L2::256B L2::cache_hint commit_group wait_group wait_all mbarrier arrive noinc bulk mbarrier::complete_tx::bytes multicast::cluster bulk_group reduce and or xor add inc dec min max noftz prefetch read tensor 1d 2d 3d 4d 5d tile im2col im2col_no_offs tile::gather4 tile::scatter4 cp_mask cta_group::1 cta_group::2`,
   createpolicy:
     "fractional L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged range global cvt L2",
   cvt: `sat rni rzi rmi rpi ftz ${rounding} rna rs satfinite relu pack u4 s4 u2 s2`,
