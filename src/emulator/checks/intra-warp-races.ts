@@ -145,7 +145,10 @@ export class IntraWarpRaces {
     const round = warp.timeline?.round ?? 0;
     for (let at = offset & ~3; at < offset + bytes; at += 4) {
       const shadow = this.#whole(block, at, 4);
-      const met = shadow?.look(this.#start >>> 2, -1, lane, round, mode === "write");
+      // Of the first word and the last, those bytes that are within.
+      const [below, above] = [Math.max(0, offset - at), Math.max(0, at + 4 - offset - bytes)];
+      const touched = (-1 << (8 * below)) & (-1 >>> (8 * above));
+      const met = shadow?.look(this.#start >>> 2, touched, lane, round, mode === "write");
       if (met === undefined) continue;
       const found = at - this.#start + met.offset;
       return { lane, otherSite: met.site, otherLane: met.lane, block, offset: found };
