@@ -72,8 +72,6 @@ export const productParameters = [
   "cRow",
   "scratch",
 ] as const;
-type Parameters = { readonly [P in (typeof productParameters)[number]]: Expression };
-
 export function defineProduct(module: ModuleBuilder, product: Product): Callee {
   const numbers = productNumbers(product);
   const shape = product.shape ?? blockShape(numbers);
@@ -88,8 +86,8 @@ export function defineProduct(module: ModuleBuilder, product: Product): Callee {
     productParameters.map(() => "i32" as const),
     [],
     (builder, ...given) => {
-      const p = namedParameters(given);
-      const packedB = builder.keep(i32.add(p.scratch, i32.of(scratch.b)));
+      const p = parametersOf(productParameters, given);
+      const packedB = builder.keep(i32.add(p("scratch"), i32.of(scratch.b)));
       const inBlocks = (
         extent: Expression,
         size: number,
@@ -100,30 +98,30 @@ export function defineProduct(module: ModuleBuilder, product: Product): Callee {
           body(begin, builder.keep(least(left, size)));
         });
       // Without steps C is what an empty sum is.
-      const steps = builder.keep(select(p.k, p.k, i32.of(1)));
-      inBlocks(p.n, blocks.columns, (column, columns) =>
+      const steps = builder.keep(select(p("k"), p("k"), i32.of(1)));
+      inBlocks(p("n"), blocks.columns, (column, columns) =>
         inBlocks(steps, blocks.steps, (step) => {
-          const here = builder.keep(least(builder.keep(i32.sub(p.k, step)), blocks.steps));
-          const fromB = at(at(p.b, step, p.bStep), column, p.bColumn);
-          builder.call(packB, fromB, packedB, columns, here, p.bColumn, p.bStep);
+          const here = builder.keep(least(builder.keep(i32.sub(p("k"), step)), blocks.steps));
+          const fromB = at(at(p("b"), step, p("bStep")), column, p("bColumn"));
+          builder.call(packB, fromB, packedB, columns, here, p("bColumn"), p("bStep"));
           const isFirst = builder.keep(op("i32.eqz", step));
-          const isLast = builder.keep(op("i32.ge_u", i32.add(step, here), p.k));
-          inBlocks(p.m, blocks.rows, (row, rows) => {
-            const fromA = at(at(p.a, row, p.aRow), step, p.aStep);
-            builder.call(packA, fromA, p.scratch, rows, here, p.aRow, p.aStep);
-            const c = at(i32.add(p.c, i32.mul(column, i32.of(bytes))), row, p.cRow);
+          const isLast = builder.keep(op("i32.ge_u", i32.add(step, here), p("k")));
+          inBlocks(p("m"), blocks.rows, (row, rows) => {
+            const fromA = at(at(p("a"), row, p("aRow")), step, p("aStep"));
+            builder.call(packA, fromA, p("scratch"), rows, here, p("aRow"), p("aStep"));
+            const c = at(i32.add(p("c"), i32.mul(column, i32.of(bytes))), row, p("cRow"));
             const packed =
               numbers === "i32" ? op("i32.shr_u", i32.add(here, i32.of(1)), i32.of(1)) : here;
-            const edge = i32.add(p.scratch, i32.of(scratch.edge));
+            const edge = i32.add(p("scratch"), i32.of(scratch.edge));
             builder.call(
               strip,
-              p.scratch,
+              p("scratch"),
               packedB,
               c,
               rows,
               columns,
               packed,
-              p.cRow,
+              p("cRow"),
               edge,
               isFirst,
               isLast,
@@ -138,9 +136,16 @@ export function defineProduct(module: ModuleBuilder, product: Product): Callee {
   );
 }
 
-function namedParameters(given: readonly Expression[]): Parameters {
-  const named = Object.fromEntries(productParameters.map((name, index) => [name, given[index]]));
-  return named as Parameters;
+/** Parameters by name. */
+function parametersOf<N extends string>(
+  names: readonly N[],
+  given: readonly Expression[],
+): (name: N) => Expression {
+  return (name) => {
+    const found = given[names.indexOf(name)];
+    if (found === undefined) throw new Error(`parameter ${name} is missing`);
+    return found;
+  };
 }
 
 function least(value: Expression, bound: number): Expression {
@@ -195,15 +200,16 @@ function defineStrip(
     "strip",
     stripParameters.map(() => "i32" as const),
     [],
-    (builder, a, b, c, rows, columns, steps, stride, edge, isFirst, isLast, row, column) => {
-      if (!a || !b || !c || !rows || !columns || !steps || !stride || !edge) return;
-      if (!isFirst || !isLast || !row || !column) return;
+    (builder, ...given) => {
+      const p = parametersOf(stripParameters, given);
+      const [rows, columns, steps, stride] = [p("rows"), p("columns"), p("steps"), p("stride")];
+      const [edge, isFirst] = [p("edge"), p("isFirst")];
       const run = (
         ...block: readonly [Expression, Expression, Expression, Expression, Expression, Expression]
       ): void => {
         const [aAt, bAt, cAt, cRow, i, j] = block;
         const operands = [aAt, bAt, cAt, steps, cRow];
-        const places = () => [i32.add(row, i), i32.add(column, j)];
+        const places = () => [i32.add(p("row"), i), i32.add(p("column"), j)];
         const start = (pair: typeof plain, more: () => readonly Expression[]): void =>
           builder.if(
             isFirst,
@@ -213,18 +219,18 @@ function defineStrip(
         if (epilogue === undefined) start(plain, () => []);
         else
           builder.if(
-            isLast,
+            p("isLast"),
             () => start(last, places),
             () => start(plain, () => []),
           );
       };
       const aBytes = builder.keep(i32.mul(steps, i32.of(bytes)));
       builder.countedLoop(i32.of(0), columns, shape.columns, (j) => {
-        const bAt = builder.keep(at(b, j, aBytes));
+        const bAt = builder.keep(at(p("b"), j, aBytes));
         const width = builder.keep(least(builder.keep(i32.sub(columns, j)), shape.columns));
         builder.countedLoop(i32.of(0), rows, shape.rows, (i) => {
-          const aAt = builder.keep(at(a, i, aBytes));
-          const cAt = builder.keep(at(i32.add(c, i32.mul(j, i32.of(bytes))), i, stride));
+          const aAt = builder.keep(at(p("a"), i, aBytes));
+          const cAt = builder.keep(at(i32.add(p("c"), i32.mul(j, i32.of(bytes))), i, stride));
           const height = builder.keep(least(builder.keep(i32.sub(rows, i)), shape.rows));
           const isWhole = op(
             "i32.and",
