@@ -137,6 +137,7 @@ export {
   slice,
   smem,
   tcgen05Commit,
+  tcgen05Copy,
   tcgen05Mma,
   tmem,
   storeThrough,

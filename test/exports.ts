@@ -94,6 +94,7 @@ export const languageReasons: Reasons = {
   unpackElements: { matrix: host },
   waitForPreviousKernel: { example: fragment },
   wholeView: { matrix: host },
+  tcgen05Copy: { example: fragment },
 };
 
 const inBench = "its results are checked by its benchmark on a GPU (bench/gpu)";

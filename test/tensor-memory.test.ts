@@ -12,6 +12,7 @@ import {
   f32,
   f8e4m3fn,
   f8e5m2,
+  f8e8m0fnu,
   fromNumbers,
   i32,
   i8,
@@ -20,6 +21,7 @@ import {
   slice,
   smem,
   tcgen05Commit,
+  tcgen05Copy,
   tcgen05Mma,
   tensor,
   tf32,
@@ -27,7 +29,7 @@ import {
   toNumbers,
   u8,
 } from "tilewright";
-import type { DType, KernelDefinition } from "tilewright";
+import type { DType, DTypeName, KernelDefinition } from "tilewright";
 import { main } from "../examples/tcgen05-matmul.ts";
 import { lower } from "../src/lower/stages.ts";
 import { tmemShapes } from "../src/ir/ops/tensor-memory.ts";
@@ -93,8 +95,8 @@ function multiplying(form: Form): KernelDefinition {
   );
 }
 
-function matrix(
-  dtype: DType,
+function matrix<D extends DTypeName>(
+  dtype: DType<D>,
   rows: number,
   columns: number,
   along: boolean,
@@ -161,6 +163,102 @@ describe("loads and stores", () => {
     await run({ a: bf16, shape: [128, 32, 16], load });
     await run({ a: f16, sum: f16, shape: [128, 32, 16], load });
     if (load !== "32x32b") await run({ a: bf16, shape: [64, 32, 16], load });
+  });
+});
+
+describe("scales of blocks", () => {
+  /** Powers of two from 1/4 to 4. */
+  const leftScale = (row: number, block: number): number => 2 ** (((row + 3 * block) % 5) - 2);
+  const rightScale = (row: number, block: number): number => 2 ** (((2 * row + block) % 5) - 2);
+
+  /** Scales as they lie in memory: atoms of 128 rows by 4 blocks. */
+  function atoms(rows: number, blocks: number, of: (row: number, block: number) => number) {
+    const shape = [Math.ceil(rows / 128), Math.ceil(blocks / 4), 32, 16] as const;
+    const values = new Float64Array(shape[0] * shape[1] * 512).fill(1);
+    for (let row = 0; row < rows; row += 1)
+      for (let block = 0; block < blocks; block += 1) {
+        const atom = (row >> 7) * shape[1] + (block >> 2);
+        values[atom * 512 + (row & 31) * 16 + ((row >> 5) & 3) * 4 + (block & 3)] = of(row, block);
+      }
+    return fromNumbers(f8e8m0fnu, shape, values);
+  }
+
+  test.each([
+    [128, 16, 64],
+    [128, 160, 192],
+  ])("%i × %i × %i", async (m, n, k) => {
+    const blocks = k / 32;
+    const wide = { a: [1, Math.ceil(blocks / 4)], b: [Math.ceil(n / 128), Math.ceil(blocks / 4)] };
+    const places = {
+      a: [128, 4 * Math.ceil(blocks / 4)],
+      b: [128 * Math.ceil(n / 128), 4 * Math.ceil(blocks / 4)],
+    };
+    const definition = kernel(
+      {
+        name: "scaled",
+        inputs: {
+          x: tensor(f8e4m3fn, [m, k]),
+          y: tensor(f8e5m2, [n, k]),
+          xScales: tensor(f8e8m0fnu, [...wide.a, 32, 16]),
+          yScales: tensor(f8e8m0fnu, [...wide.b, 32, 16]),
+        },
+        outputs: { out: tensor(f32, [m, n]) },
+        scratch: {
+          sums: tmem(f32, [m, n]),
+          a: smem(f8e4m3fn, [m, k]),
+          b: smem(f8e5m2, [n, k]),
+          first: smem(f8e8m0fnu, [...wide.a, 32, 16]),
+          second: smem(f8e8m0fnu, [...wide.b, 32, 16]),
+          aScales: tmem(f8e8m0fnu, places.a, { scales: true }),
+          bScales: tmem(f8e8m0fnu, places.b, { scales: true }),
+          done: barrier(),
+        },
+      },
+      (all) => {
+        const { a, b, first, second, aScales, bScales, sums, done, out } = all;
+        a.store(all.x.load());
+        b.store(all.y.load());
+        first.store(all.xScales.load());
+        second.store(all.yScales.load());
+        commitShared();
+        tcgen05Copy(first, aScales);
+        tcgen05Copy(second, bScales);
+        tcgen05Mma(sums, a, b.transpose(), { adds: false, scales: [aScales, bScales] });
+        tcgen05Commit(done);
+        done.wait();
+        for (let column = 0; column < n; column += 16) {
+          const part = [slice(0, m), slice(column, 16)] as const;
+          out.at(...part).store(sums.at(...part).load());
+        }
+      },
+    );
+    const inputs = {
+      x: matrix(f8e4m3fn, m, k, true, left),
+      y: matrix(f8e5m2, n, k, true, (column, row) => right(row, column)),
+      xScales: atoms(m, blocks, leftScale),
+      yScales: atoms(n, blocks, rightScale),
+    };
+    const expected = Array.from({ length: m * n }, (_, at) => {
+      const [row, column] = [Math.floor(at / n), at % n];
+      let total = 0;
+      for (let each = 0; each < k; each += 1)
+        total +=
+          left(row, each) *
+          right(each, column) *
+          leftScale(row, each >> 5) *
+          rightScale(column, each >> 5);
+      return total;
+    });
+    for (const kind of ["simulator", "emulator"] as const) {
+      const device = await open(kind, { target: "sm_100a" });
+      const { out } = await device.run(definition, inputs);
+      device.dispose();
+      expect([...toNumbers(out)], kind).toEqual(expected);
+    }
+    if (hasPtxas)
+      expect(assemble(printPtx(lower(definition.kernel, targets.sm_100a).module), "sm_100a")).toBe(
+        "",
+      );
   });
 });
 

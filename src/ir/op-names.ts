@@ -102,6 +102,7 @@ const opNames: OpNames = {
   tmem_load: "load",
   tmem_store: "store",
   tcgen05_mma: "tcgen05Mma",
+  tcgen05_copy: "tcgen05Copy",
   tcgen05_commit: "tcgen05Commit",
   alloc_barrier: "barrier",
   linear_index: "Barrier.at",

@@ -56,9 +56,14 @@ const memberAlignment = 128;
 export function allocate(name: string, spec: ScratchSpec): unknown {
   switch (spec.kind) {
     case "memory": {
-      const { space, dtype, shape, layout, packed, location } = spec;
+      const { space, dtype, shape, layout, lies, location } = spec;
       if (space === "tmem") {
-        const attributes = { dtype, shape: numbersOf(shape), name, ...(packed && { packed }) };
+        const attributes = {
+          dtype,
+          shape: numbersOf(shape),
+          name,
+          ...(lies !== "apart" && { [lies]: true }),
+        };
         return new Ref(emitOrigin("alloc_tmem", {}, attributes, location));
       }
       const attributes = { space, dtype, shape, name, ...layoutAttribute(layout) };

@@ -73,8 +73,8 @@ export interface MemorySpec<
   readonly shape: readonly Size[];
   /** How shared memory is stored, where the user says so. */
   readonly layout: SharedLayout | undefined;
-  /** Whether elements of tensor memory share columns. */
-  readonly packed: boolean;
+  /** How elements of tensor memory lie: a column each, in shared columns, or as scales of blocks. */
+  readonly lies: "apart" | "packed" | "scales";
   /** Where the program declares it. */
   readonly location: Location;
 }
@@ -228,20 +228,32 @@ export function gmem<D extends DTypeName>(
   return memory("gmem", dtype, shape, captureLocation());
 }
 
+/** Options of `tmem`. */
+export interface TmemOptions {
+  /** Elements of 8 and 16 bits share columns, as left factors of products do; sums of 16 bits have a column each. */
+  readonly packed?: boolean;
+  /** They are scales of blocks along k, [rows, blocks], multiples of 128 and 4. */
+  readonly scales?: boolean;
+}
+
 /**
- * Tensor memory of the block, uninitialised: tiles of 128 or 64 rows, in which `tcgen05Mma` adds up. Axes in front are tiles side by side. With
- * `packed`, elements of 8 and 16 bits share columns, as left factors of products do; sums of 16 bits have a column each.
+ * Tensor memory of the block, uninitialised: tiles of 128 or 64 rows, in which `tcgen05Mma` adds up, or what it multiplies. Axes in front are tiles side by
+ * side.
  */
 export function tmem<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly number[],
-  options: { readonly packed?: boolean } = {},
+  options: TmemOptions = {},
 ): MemorySpec<D, "tmem"> {
   const location = captureLocation();
-  requireKnownOptions("tmem", options, ["packed"], "TW1033", location);
-  const { packed = false } = options;
-  if (typeof packed !== "boolean") wrongKind("packed of tmem", "true or false", packed, location);
-  return memory("tmem", dtype, shape, location, { packed });
+  requireKnownOptions("tmem", options, ["packed", "scales"], "TW1033", location);
+  const { packed = false, scales = false } = options;
+  for (const [name, flag] of Object.entries({ packed, scales }))
+    if (typeof flag !== "boolean") wrongKind(`${name} of tmem`, "true or false", flag, location);
+  if (packed && scales) wrongKind("packed of tmem", "false of scales", packed, location);
+  return memory("tmem", dtype, shape, location, {
+    lies: scales ? "scales" : packed ? "packed" : "apart",
+  });
 }
 
 function memory<D extends DTypeName, Space extends ScratchSpace>(
@@ -251,8 +263,8 @@ function memory<D extends DTypeName, Space extends ScratchSpace>(
   location: Location,
   {
     layout,
-    packed = false,
-  }: { readonly layout?: SharedLayout | undefined; readonly packed?: boolean } = {},
+    lies = "apart",
+  }: { readonly layout?: SharedLayout | undefined; readonly lies?: MemorySpec["lies"] } = {},
 ): MemorySpec<D, Space> {
   requireDType(dtype, location);
   requireShape(space, shape, location);
@@ -262,7 +274,7 @@ function memory<D extends DTypeName, Space extends ScratchSpace>(
     dtype,
     shape: Object.freeze([...shape]),
     layout,
-    packed,
+    lies,
     location,
   });
 }

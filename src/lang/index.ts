@@ -64,6 +64,7 @@ export type {
   ScopedSpec,
   ScratchSpec,
   SemaphoreSpec,
+  TmemOptions,
   UnionSpec,
 } from "./arguments.ts";
 export {
@@ -76,7 +77,7 @@ export {
   waitGroup,
   wgmma,
 } from "./async.ts";
-export { tcgen05Commit, tcgen05Mma } from "./tensor-memory.ts";
+export { tcgen05Commit, tcgen05Copy, tcgen05Mma } from "./tensor-memory.ts";
 export type { Tcgen05MmaOptions } from "./tensor-memory.ts";
 export type { CopyOptions, ProductOptions } from "./async.ts";
 export { loop, returnIf, scoped, switchCase, warps, when, whileLoop } from "./control.ts";

@@ -1,6 +1,6 @@
 /** What is said of tensor memory and its products that cannot be, with the code of each. */
 import { describe, expect, test } from "vitest";
-import { bf16, f16, f32 } from "../formats/dtype.ts";
+import { bf16, f16, f32, f8e8m0fnu } from "../formats/dtype.ts";
 import { lower } from "../lower/stages.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
@@ -84,6 +84,14 @@ describe("tensor memory", () => {
     const report = reportOf(scratch, body);
     expect(report.code, report.message).toBe(code);
     expect(report.position?.file).toContain("tensor-memory.test.ts");
+  });
+
+  test("with scales of factors that have none", () => {
+    const scratch = { ...factors, sums, scales: tmem(f8e8m0fnu, [128, 4], { scales: true }) };
+    const report = reportOf(scratch, ({ sums: into, a, b, scales }) => {
+      if (into && a && b && scales) tcgen05Mma(into, a, b, { scales: [scales, scales] });
+    });
+    expect(report.code).toBe("TW2308");
   });
 
   test("of threads of eight warps", () => {

@@ -25,6 +25,8 @@ import { useValue, wrongKind } from "./traced.ts";
 export interface Tcgen05MmaOptions {
   /** Where it is false, the product takes the place of what is in `sums` instead of being added to it. */
   readonly adds?: Scalar<"bool"> | boolean;
+  /** Scales of FP8 factors in tensor memory, for each 32 along k: of the rows of a, and of the columns of b. */
+  readonly scales?: readonly [aScales: Ref, bScales: Ref];
 }
 
 /**
@@ -40,8 +42,13 @@ export function tcgen05Mma<D extends DTypeName>(
   const location = captureLocation();
   for (const [role, ref] of Object.entries({ sums, a, b }))
     if (!(ref instanceof Ref)) wrongKind(`${role} of tcgen05Mma`, "a window", ref, location);
-  requireKnownOptions("tcgen05Mma", options, ["adds"], "TW1033", location);
-  const { adds = true } = options;
+  requireKnownOptions("tcgen05Mma", options, ["adds", "scales"], "TW1033", location);
+  const { adds = true, scales } = options;
+  if (
+    scales !== undefined &&
+    !(Array.isArray(scales) && scales.length === 2 && scales.every((each) => each instanceof Ref))
+  )
+    wrongKind("scales of tcgen05Mma", "two windows, of a and of b", scales, location);
   if (typeof adds !== "boolean" && !(adds instanceof Scalar))
     wrongKind("adds of tcgen05Mma", "true, false or a bool scalar", adds, location);
   const condition = typeof adds === "boolean" ? (adds ? undefined : constant(bool, false)) : adds;
@@ -50,8 +57,25 @@ export function tcgen05Mma<D extends DTypeName>(
     a: useValue(a, location),
     b: useValue(b, location),
     adds: condition && useValue(condition, location),
+    aScales: scales && useValue(scales[0], location),
+    bScales: scales && useValue(scales[1], location),
   };
   emit("tcgen05_mma", operands, {}, location);
+}
+
+/**
+ * Starts a copy of scales from shared memory, [rows / 128, blocks / 4, 32, 16], to tensor memory, [rows, blocks]: atoms of 128 rows by 4 blocks, as
+ * cuBLAS and XLA have them. Products that this thread starts behind it find them there; everybody else waits for a commit.
+ */
+export function tcgen05Copy<D extends DTypeName>(source: Ref<D>, destination: Ref<D>): void {
+  const location = captureLocation();
+  for (const [role, ref] of Object.entries({ source, destination }))
+    if (!(ref instanceof Ref)) wrongKind(`the ${role} of tcgen05Copy`, "a window", ref, location);
+  const operands = {
+    source: useValue(source, location),
+    destination: useValue(destination, location),
+  };
+  emit("tcgen05_copy", operands, {}, location);
 }
 
 /** Arrives on a barrier once all products that this thread has started before are over. */

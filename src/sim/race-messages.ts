@@ -67,8 +67,8 @@ function raceRemedy(memory: Memory, { earlier, current, missing }: Race): string
     return `call ${fence} in thread ${earlier.place.thread} after its ${opName(earlier.op)}, before what orders it with ${opName(current.op)}`;
   if (earlier.op.kind === "copy_async" && earlier.mode === "write" && current.mode === "read")
     return `${copyWait(memory, earlier.op, earlier)} before this ${opName(current.op)}`;
-  if (earlier.op.kind === "tcgen05_mma")
-    return `call tcgen05Commit after the product in thread ${earlier.place.thread}, and wait for its barrier before this ${opName(current.op)}`;
+  if (earlier.op.kind === "tcgen05_mma" || earlier.op.kind === "tcgen05_copy")
+    return `call tcgen05Commit after the ${opName(earlier.op)} in thread ${earlier.place.thread}, and wait for its barrier before this ${opName(current.op)}`;
   if (earlier.op.kind === "wgmma") return "wait for the wgmma before its operands are changed";
   if ([earlier, current].some(({ op }) => op.kind === "copy_async"))
     return "wait for the copy before the other access, or order the copy after it";

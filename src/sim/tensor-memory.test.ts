@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { runKernel, schedules } from "../../test/simulation.ts";
-import { bf16, f32 } from "../formats/dtype.ts";
+import type { Kernel } from "../ir/node.ts";
+import { bf16, f32, f8e4m3fn, f8e8m0fnu } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import {
@@ -14,6 +15,7 @@ import {
   kernel,
   smem,
   tcgen05Commit,
+  tcgen05Copy,
   tcgen05Mma,
   tensor,
   tmem,
@@ -94,7 +96,7 @@ const complete = ({ sums, a, b, done, out }: Parts): void => {
   out.store(sums.load());
 };
 
-async function codes(definition: ReturnType<typeof multiplying>): Promise<readonly string[]> {
+async function codes(definition: { readonly kernel: Kernel }): Promise<readonly string[]> {
   const found = new Set<string>();
   for (const schedule of schedules) {
     const run = await runKernel(definition, inputs, { ...schedule, target: targets.sm_100a });
@@ -173,6 +175,129 @@ describe("what is left out is found", () => {
     ],
   ])("%s", async (_, body, expected) => {
     expect((await codes(multiplying(body))).join("\n")).toMatch(expected);
+  });
+
+  describe("of copies of scales", () => {
+    const scaled = (
+      body: (parts: {
+        readonly copy: () => void;
+        readonly multiply: () => void;
+        readonly settle: () => void;
+      }) => void,
+    ) =>
+      kernel(
+        {
+          name: "scaled",
+          scratch: {
+            sums: tmem(f32, [m, n]),
+            a: smem(f8e4m3fn, [m, k]),
+            b: smem(f8e4m3fn, [k, n]),
+            atoms: smem(f8e8m0fnu, [1, 1, 32, 16]),
+            scales: tmem(f8e8m0fnu, [128, 4], { scales: true }),
+            done: barrier(),
+          },
+        },
+        ({ sums, a, b, atoms, scales, done }) => {
+          a.store(full(f8e4m3fn, [m, k], 1));
+          b.store(full(f8e4m3fn, [k, n], 1));
+          atoms.store(full(f8e8m0fnu, [1, 1, 32, 16], 1));
+          commitShared();
+          body({
+            copy() {
+              tcgen05Copy(atoms, scales);
+            },
+            multiply() {
+              tcgen05Mma(sums, a, b, { adds: false, scales: [scales, scales] });
+            },
+            settle() {
+              tcgen05Commit(done);
+              done.wait();
+            },
+          });
+        },
+      );
+
+    test("a product follows a copy", async () => {
+      expect(
+        await codes(
+          scaled(({ copy, multiply, settle }) => {
+            copy();
+            multiply();
+            settle();
+            copy();
+            settle();
+          }),
+        ),
+      ).toEqual([]);
+    });
+
+    test("a wait before scales are copied over those that a product reads", async () => {
+      const found = await codes(
+        scaled(({ copy, multiply, settle }) => {
+          copy();
+          multiply();
+          copy();
+          settle();
+        }),
+      );
+      expect(found.join()).toMatch(/data race on scales: tcgen05Copy and tcgen05Mma/);
+    });
+
+    test("a wait between two copies to one place", async () => {
+      const found = await codes(
+        scaled(({ copy, settle }) => {
+          copy();
+          copy();
+          settle();
+        }),
+      );
+      expect(found.join()).toMatch(/data race on scales: tcgen05Copy and tcgen05Copy/);
+    });
+  });
+
+  test("a barrier between products of two threads, whose commits tell of their own alone", async () => {
+    const two = (ordered: boolean, committed: boolean) =>
+      kernel(
+        {
+          name: "two",
+          threads: ["first", "second"],
+          inputs: { a: tensor(bf16, [m, k]), b: tensor(bf16, [k, n]) },
+          outputs: { out: tensor(f32, [m, n]) },
+          scratch: {
+            sums: tmem(f32, [m, n]),
+            own: smem(bf16, [m, k]),
+            other: smem(bf16, [k, n]),
+            filled: barrier(),
+            ready: barrier(),
+            over: barrier(),
+            done: barrier(),
+          },
+        },
+        ({ a, b, out, sums, own, other, filled, ready, over, done, first, second }) => {
+          first(() => {
+            own.store(a.load());
+            other.store(b.load());
+            commitShared();
+            filled.arrive();
+            tcgen05Mma(sums, own, other, { adds: false });
+            if (ordered) ready.arrive();
+            tcgen05Commit(over);
+          });
+          second(() => {
+            filled.wait();
+            if (ordered) ready.wait();
+            tcgen05Mma(sums, own, other);
+            tcgen05Commit(done);
+            done.wait();
+            if (committed) over.wait();
+            out.store(sums.load());
+          });
+        },
+      );
+    expect(await codes(two(true, true))).toEqual([]);
+    expect((await codes(two(false, true))).join()).toMatch(/sums: tcgen05Mma and tcgen05Mma/);
+    // The first product is over when the second one is, whose commit does not tell so of its factors.
+    expect((await codes(two(true, false))).join()).toMatch(/TW3009.*tcgen05Mma is not awaited/);
   });
 
   test("the fence behind ordinary stores", async () => {

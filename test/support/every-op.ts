@@ -162,9 +162,12 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   %40 = slice_ref %39 offsets(%9, %8, %8) {sizes = [1, 64, 64], dropped = [0]} : ref<tmem, f32, [64, 64]>
   tcgen05_mma %40, %2, %2
   tcgen05_mma %40, %2, %2 adds(%10)
+  %41 = alloc_tmem {dtype = f8e8m0fnu, shape = [128, 4], scales = true} : ref<tmem, f8e8m0fnu, [128, 4]>
+  %42 = alloc {space = smem, dtype = f8e8m0fnu, shape = [1, 1, 32, 16]} : ref<smem, f8e8m0fnu, [1, 1, 32, 16]>
+  tcgen05_copy %42, %41
   tcgen05_commit %5 index(%8)
-  %41 = tmem_load %40 {shape = "16x128b"} : tile<f32, [64, 64]>
-  tmem_store %40, %41
+  %43 = tmem_load %40 {shape = "16x128b"} : tile<f32, [64, 64]>
+  tmem_store %40, %43
   yield
 }
 

@@ -547,7 +547,7 @@ const rules: OpRules<[Checker], void> = {
   wgmma_wait: inFlight,
   ...{ alloc_tmem: nothing, tmem_load: nothing, tmem_store: nothing },
   tcgen05_mma: (op, checker) => checker.operandLegal(op, op.operands.b, "right"),
-  tcgen05_commit: nothing,
+  ...{ tcgen05_copy: nothing, tcgen05_commit: nothing },
 
   alloc_barrier: nothing,
   linear_index: nothing,

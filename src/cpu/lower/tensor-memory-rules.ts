@@ -13,5 +13,6 @@ export const tensorMemoryRules: Pick<LoweringRules, keyof typeof tensorMemoryOps
   tmem_load: refused,
   tmem_store: refused,
   tcgen05_mma: refused,
+  tcgen05_copy: refused,
   tcgen05_commit: refused,
 };

@@ -191,6 +191,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
         windowOf(each).space === "smem" ? [access(each, "read", context)] : [],
       ),
     ]),
+  tcgen05_copy: ({ operands: { source } }, context) => access(source, "read", context),
   tcgen05_commit: free,
 
   alloc_barrier: free,

@@ -20,6 +20,7 @@ import {
   f64,
   f8e4m3fn,
   f8e5m2,
+  f8e8m0fnu,
   i32,
   i64,
   i8,
@@ -399,6 +400,18 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
         sums: ref("tmem", f32, 128, 32),
         a: ref("smem", bf16, 128, 64),
         b: ref("smem", bf16, 64, 32),
+      },
+      {},
+    ),
+    [],
+  ],
+  [
+    "tcgen05_copy",
+    infer(
+      "tcgen05_copy",
+      {
+        source: ref("smem", f8e8m0fnu, 1, 2, 32, 16),
+        destination: ref("tmem", f8e8m0fnu, 128, 8),
       },
       {},
     ),

@@ -26,13 +26,14 @@ const started = <const O extends string>(mode: Access["mode"], of: O) =>
 export const tensorMemoryOps = defineOps({
   alloc_tmem: {
     summary:
-      "Uninitialised tensor memory of the block: tiles [rows, columns] of 128 or 64 rows, side by side along axes in front of these. `packed` elements of less than 32 bits share a column. Placed, it begins `at` a column of the kernel's own.",
+      "Uninitialised tensor memory of the block: tiles [rows, columns] of 128 or 64 rows, side by side along axes in front of these. `packed` elements of less than 32 bits share a column; `scales` of blocks along k, [rows, blocks], lie in atoms of 128 × 4. Placed, it begins `at` a column of the kernel's own.",
     operands: {},
     attributes: {
       dtype: "dtype",
       shape: "integers",
       name: "text?",
       packed: "flag?",
+      scales: "flag?",
       at: "integer?",
     },
     regions: {},
@@ -60,13 +61,35 @@ export const tensorMemoryOps = defineOps({
   },
   tcgen05_mma: {
     summary:
-      "Starts sums + a * b in tensor memory; a is a window [m, k] of shared or tensor memory, b one [k, n] of shared memory. Where `adds` is false, the product takes the place of what is there.",
-    operands: { sums: "one", a: "one", b: "one", adds: "optional" },
+      "Starts sums + a * b in tensor memory; a is a window [m, k] of shared or tensor memory, b one [k, n] of shared memory. Where `adds` is false, the product takes the place of what is there. With scales, [rows, blocks of k] of a and of the columns of b, each block counts times its scale.",
+    operands: {
+      sums: "one",
+      a: "one",
+      b: "one",
+      adds: "optional",
+      aScales: "optional",
+      bScales: "optional",
+    },
     attributes: {},
     regions: {},
     traits: {
       ...acts,
-      accesses: [started("read", "a"), started("read", "b"), started("write", "sums")],
+      accesses: [
+        ...([started("read", "a"), started("read", "b"), started("write", "sums")] as const),
+        ...([started("read", "aScales"), started("read", "bScales")] as const),
+      ],
+      unrolls: "never",
+    },
+  },
+  tcgen05_copy: {
+    summary:
+      "Starts a copy of scales from shared to tensor memory: atoms [rows / 128, blocks / 4, 32, 16] of bytes, of which row r and block b of an atom have byte 16 r + 4 (r / 32) + b, with r taken modulo 32 first, to [rows, blocks].",
+    operands: { source: "one", destination: "one" },
+    attributes: {},
+    regions: {},
+    traits: {
+      ...acts,
+      accesses: [started("read", "source"), started("write", "destination")],
       unrolls: "never",
     },
   },

@@ -438,6 +438,7 @@ const rules: OpRules<[Request], Fact> = {
   tmem_load: anything,
   tmem_store: anything,
   tcgen05_mma: anything,
+  tcgen05_copy: anything,
   tcgen05_commit: anything,
   alloc_barrier: anything,
   linear_index: ({ attributes: { extents, strides } }) => {

@@ -22,14 +22,20 @@ import { refOf, walkOps } from "../../ir/traverse.ts";
 import { onceForEach } from "../../support/memo.ts";
 import { knownLayout } from "../algebra/parse-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { tmemColumns, tmemMatrix } from "../algebra/tensor-memory.ts";
-import type { TmemMatrix } from "../algebra/tensor-memory.ts";
+import { tmemColumns, tmemMatrix, tmemScales } from "../algebra/tensor-memory.ts";
+import type { TmemLayout } from "../algebra/tensor-memory.ts";
 
 /** How the tiles of an allocation lie. */
-export function tmemStorage({ attributes }: Op<"alloc_tmem">): TmemMatrix {
-  const { dtype, shape, packed = false } = attributes;
+export function tmemStorage({ attributes }: Op<"alloc_tmem">): TmemLayout {
+  const { dtype, shape, packed = false, scales = false } = attributes;
+  if (scales) return tmemScales;
   const rows = shape.at(-2) ?? 0;
   return tmemMatrix(rows === 128 ? "full" : "half", tmemPacking(dtype, packed));
+}
+
+/** Elements that share a column; of scales there are four, in each of four rows. */
+export function packingOf(storage: TmemLayout): number {
+  return storage.kind === "scales" ? 4 : storage.packing;
 }
 
 /** Columns of 32 bits that one tile of an allocation takes. */

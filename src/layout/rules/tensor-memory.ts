@@ -2,15 +2,25 @@
  * Tensor memory: loads and stores have the layout that their instruction fills, and what products read of shared memory is stored as their
  * descriptors say. Tiles of tensor memory lie in it in one way alone.
  */
-import type { Op } from "../../ir/node.ts";
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
 import type { tensorMemoryOps } from "../../ir/ops/tensor-memory.ts";
+import { shapeText } from "../../ir/size.ts";
 import { refOf } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { requireFeatures } from "../model/required-features.ts";
-import { tmemLayoutOf, tmemRoot, tmemShapeOf, tmemStorage } from "../model/tensor-memory.ts";
+import {
+  tmemLayoutOf,
+  tmemRoot,
+  tmemShapeOf,
+  tmemStorage,
+  packingOf,
+} from "../model/tensor-memory.ts";
 import type { LayoutContext } from "./context.ts";
 import { fixOperand, fixResult, requireOperand } from "./tiles.ts";
 import type { Rules } from "./values.ts";
+import { rowMajor } from "../algebra/shared-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
 
 /** Narrow elements of a left factor share columns, and those of sums do not. */
 function requirePacking(op: Op<"tcgen05_mma">, side: "sums" | "a", context: LayoutContext): void {
@@ -18,8 +28,9 @@ function requirePacking(op: Op<"tcgen05_mma">, side: "sums" | "a", context: Layo
   const { space, dtype } = refOf(window);
   if (space !== "tmem" || dtype.bits === 32) return;
   const root = tmemRoot(window, context.surroundings.windows.definitions);
-  const isPacked = tmemStorage(root).packing > 1;
-  if (isPacked === (side === "a")) return;
+  const storage = tmemStorage(root);
+  const isPacked = packingOf(storage) > 1;
+  if (storage.kind !== "scales" && isPacked === (side === "a")) return;
   const { name = "the buffer" } = root.attributes;
   throw new TilewrightError({
     code: "TW6107",
@@ -31,18 +42,55 @@ function requirePacking(op: Op<"tcgen05_mma">, side: "sums" | "a", context: Layo
   });
 }
 
+/** What is read and written as scales is declared as scales, and nothing else is. */
+function requireScales(
+  op: Op<"tcgen05_mma"> | Op<"tcgen05_copy">,
+  window: Value,
+  context: LayoutContext,
+): void {
+  const root = tmemRoot(window, context.surroundings.windows.definitions);
+  const { shape } = root.attributes;
+  const isWhole = shapeText(refOf(window).shape) === shapeText(shape.slice(-2));
+  if (tmemStorage(root).kind !== "scales" || !isWhole)
+    refuseStorage(op, root, "tmem(…, { scales: true })");
+}
+
+/** Loads and stores move matrices whose narrow elements have words to themselves, or fill them. */
+function requireMatrix(op: Op<"tmem_load"> | Op<"tmem_store">, context: LayoutContext): void {
+  const root = tmemRoot(op.operands.ref, context.surroundings.windows.definitions);
+  const storage = tmemStorage(root);
+  const { bits } = root.attributes.dtype;
+  if (storage.kind === "scales") refuseStorage(op, root, "a matrix, not scales");
+  else if (bits === 8 && storage.packing === 1)
+    refuseStorage(op, root, "{ packed: true } of 8 bits");
+}
+
+function refuseStorage(op: AnyOp, root: Op<"alloc_tmem">, expected: string): never {
+  const { name = "the buffer" } = root.attributes;
+  throw new TilewrightError({
+    code: "TW6107",
+    message: `${opName(op)} cannot use ${name} as it lies in tensor memory`,
+    location: op.location,
+    expected,
+    found: tmemStorage(root).text,
+    notes: [{ message: `${name} is declared here`, location: root.location }],
+  });
+}
+
 export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
   alloc_tmem(op, context) {
     requireFeatures(op, context.surroundings.target);
   },
 
   tmem_load(op, context) {
+    requireMatrix(op, context);
     const variable = context.define(op, op.results[0]);
     if (variable === undefined) return;
     fixResult(op, variable, tmemLayoutOf(op), `${tmemShapeOf(op)} loads`, context);
   },
 
   tmem_store(op, context) {
+    requireMatrix(op, context);
     fixOperand(op, op.operands.value, tmemLayoutOf(op), `${tmemShapeOf(op)} stores`, context);
   },
 
@@ -53,6 +101,21 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
     requirePacking(op, "a", context);
     requireOperand(op, b, "right", context, rows);
     if (refOf(a).space === "smem") requireOperand(op, a, "left", context, rows);
+    for (const scales of [op.operands.aScales, op.operands.bScales])
+      if (scales !== undefined) requireScales(op, scales, context);
+  },
+
+  /** Atoms lie one behind the other, without a swizzle. */
+  tcgen05_copy(op, context) {
+    requireScales(op, op.operands.destination, context);
+    const window = context.surroundings.windows.of(op.operands.source);
+    if (window.space === "gmem") throw new Error("tensor cores copy from shared memory");
+    const variable = context.allocation(window);
+    const reason = { op, message: `tcgen05Copy reads ${variable.label}` };
+    context.require([variable], `tcgen05Copy ${window.text}`, reason, () => {
+      return (layout: SharedLayout) =>
+        layout.text === rowMajor.text ? true : "atoms of scales lie by rows";
+    });
   },
 
   tcgen05_commit: () => undefined,

@@ -348,6 +348,7 @@ const layoutChecks: OpRules<[Functions, number], void> = {
     lies(op, value, functions.normal(tmemLayoutOf(op), tileOf(value).shape));
   },
   tcgen05_mma: free,
+  tcgen05_copy: free,
   tcgen05_commit: free,
   wgmma_wait: (op) => {
     alike(op, [...op.results, op.operands.accumulator]);

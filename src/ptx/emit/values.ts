@@ -22,7 +22,7 @@ import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
 import type { RegisterClass } from "../function-builder.ts";
 import type { Register } from "../module.ts";
-import type { TmemMatrix } from "../../layout/algebra/tensor-memory.ts";
+import type { TmemLayout } from "../../layout/algebra/tensor-memory.ts";
 
 export interface ScalarValue {
   readonly kind: "scalar";
@@ -113,7 +113,7 @@ export interface TensorValue {
   readonly base: Register;
   readonly columns: number;
   /** How tiles of its allocation lie, and columns from each to the next, outermost first. */
-  readonly storage: TmemMatrix;
+  readonly storage: TmemLayout;
   readonly strides: readonly number[];
 }
 

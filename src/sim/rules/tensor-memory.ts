@@ -5,6 +5,8 @@
  *   thread      tcgen05_mma ─ tcgen05_mma ─ tcgen05_commit ───────── barrier_wait ─ tmem_load
  *   products      └─ ─ ─ ─ ─ ─ └─ ─ ─ ─ ─ ─ ─ ─ ─ ─ arrives when both are over ┘
  */
+import type { Elements } from "../../formats/dtype.ts";
+import { multiplyScaled } from "../../formats/arithmetic/scaled-product.ts";
 import { dotElements } from "../../formats/arithmetic/index.ts";
 import type { DotShape } from "../../formats/arithmetic/index.ts";
 import type { Op } from "../../ir/node.ts";
@@ -64,6 +66,8 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
     unit: "block",
   };
   const [sumSlot, leftSlot, rightSlot] = code.slotsOf([sums, a, b]);
+  const { aScales, bScales } = op.operands;
+  const scaleSlots = code.slotsOf([aScales, bScales].flatMap((each) => each ?? []));
   const adding = adds && code.slot(adds);
   code.emit(op, (agent) => {
     const [into, from, by] = [sumSlot, leftSlot, rightSlot].map((slot) => viewAt(agent, slot ?? 0));
@@ -73,6 +77,8 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
     const issue = beginIssue(agent, { writes: true });
     checkRead(agent, issue, from);
     checkRead(agent, issue, by);
+    const scales = scaleSlots.map((slot) => viewAt(agent, slot));
+    for (const view of scales) checkRead(agent, issue, view);
     checkSums(agent, issue, into, begins);
     const complete = (): void => {
       const elements = readView(into, zeroOf(into.dtype));
@@ -81,10 +87,63 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
         readView(view, zeroOf(view.dtype)),
       );
       if (leftElements === undefined || rightElements === undefined) return;
-      dotElements(shape, leftElements, rightElements, elements);
+      if (scales.length === 0) dotElements(shape, leftElements, rightElements, elements);
+      else multiplyBlocks(shape, leftElements, rightElements, scales, elements);
       scatter(into, elements);
     };
     start(agent, issue, complete);
+    return "switch";
+  });
+}
+
+/** The same where blocks along k have scales. */
+function multiplyBlocks(
+  { m, n, k, operand, operandB = operand }: DotShape,
+  a: Elements,
+  b: Elements,
+  views: readonly View[],
+  sums: Elements,
+): void {
+  const formats = [operand.name, operandB.name] as const;
+  const [left, right] = views.map((view) => readView(view, 0));
+  const [x, y] = formats;
+  if (x !== "f8e4m3fn" && x !== "f8e5m2") throw new Error(`${x} has no scales`);
+  if (y !== "f8e4m3fn" && y !== "f8e5m2") throw new Error(`${y} has no scales`);
+  const codes = [a, b, left, right].map((each) => {
+    if (!(each instanceof Uint8Array)) throw new Error("FP8 and its scales are codes");
+    return each;
+  });
+  const [ofA, ofB, scalesA, scalesB] = codes;
+  if (!ofA || !ofB || !scalesA || !scalesB) throw new Error("both factors have scales");
+  const scaleColumns = views[0]?.sizes[1] ?? 0;
+  multiplyScaled(
+    { m, n, k, formats: [x, y], a: ofA, b: ofB, scales: [scalesA, scalesB], scaleColumns },
+    sums,
+  );
+}
+
+/** A copy of scales; it follows no product, since one that runs may still read what was there. */
+function copy(op: Op<"tcgen05_copy">, code: Assembler): void {
+  const [source = 0, destination = 0] = code.slotsOf([op.operands.source, op.operands.destination]);
+  const [rows = 0, blocks = 0] = refOf(op.operands.destination).shape.map(Number);
+  code.emit(op, (agent) => {
+    const [from, into] = [viewAt(agent, source), viewAt(agent, destination)];
+    const issue = beginIssue(agent, { writes: true });
+    checkRead(agent, issue, from);
+    const { generic, shared, global } = issue.knowledge;
+    const alone = { ...issue, knowledge: new Knowledge(generic, shared, global) };
+    checkSums(agent, alone, into, true);
+    start(agent, issue, () => {
+      const atoms = readView(from, zeroOf(from.dtype));
+      const elements = readView(into, zeroOf(into.dtype));
+      for (let row = 0; row < rows; row++)
+        for (let block = 0; block < blocks; block++) {
+          const atom = (row >> 7) * (blocks / 4) + (block >> 2);
+          const at = atom * 512 + (row & 31) * 16 + ((row >> 5) & 3) * 4 + (block & 3);
+          elements[row * blocks + block] = atoms[at] ?? 0;
+        }
+      scatter(into, elements);
+    });
     return "switch";
   });
 }
@@ -149,5 +208,6 @@ export const tensorMemoryRules: Pick<SimulationRules, keyof typeof tensorMemoryO
   tmem_load: load,
   tmem_store: store,
   tcgen05_mma: mma,
+  tcgen05_copy: copy,
   tcgen05_commit: commit,
 };

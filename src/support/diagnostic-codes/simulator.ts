@@ -61,7 +61,7 @@ export const simulatorCodes = registerCodes({
       "A copy or wgmma can still be under way when the block or scope that owns its memory ends. Only copies into gmem are waited for by the end of the kernel itself.",
     example: "copyAsync(x.at(here), buffer, { barrier: landed });  // no landed.wait()",
     remedy:
-      "wait for it: the barrier of a copy into smem, waitGroup() for one out of a scope, wait() for wgmma",
+      "wait for it: the barrier of a copy into smem, waitGroup() for one out of a scope, wait() for wgmma, the barrier of tcgen05Commit for tcgen05Mma",
   },
   TW3010: {
     title: "block ends while peers can use its shared memory",

@@ -161,6 +161,21 @@ const asynchronous: readonly BadCall[] = [
   traced("prefetchMaps", parameter(given(({ x }) => x))),
   traced("tcgen05Commit", parameter(given(({ ready }) => ready))),
   {
+    name: "tcgen05Copy",
+    parameters: [parameter(() => "from"), parameter(() => "into")],
+    call: (...values) => {
+      const { f8e8m0fnu } = library;
+      const scratch = {
+        from: library.smem(f8e8m0fnu, [1, 1, 32, 16]),
+        into: library.tmem(f8e8m0fnu, [128, 4], { scales: true }),
+      };
+      library.kernel({ name: "k", scratch }, (body) => {
+        const known = new Map<unknown, unknown>(Object.entries(body));
+        untyped["tcgen05Copy"]?.(...values.map((value) => known.get(value) ?? value));
+      });
+    },
+  },
+  {
     name: "tcgen05Mma",
     parameters: [
       parameter(() => "sums"),

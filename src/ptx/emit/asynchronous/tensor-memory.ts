@@ -15,6 +15,7 @@ import { elementTable } from "../../../layout/algebra/element-maps.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 import {
   kernelColumns,
+  packingOf,
   tileColumns,
   tmemShapeOf,
   tmemSlotBytes,
@@ -25,6 +26,7 @@ import { warpsPerGroup } from "../../../targets/target.ts";
 import type { Operand, Register } from "../../module.ts";
 import { address, braces, discard, integer, pair } from "../../operands.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
+import { sharedStart } from "../memory/shared.ts";
 import { insideIndices, insideOffset } from "../memory/bounds-traps.ts";
 import { barrierAddress, blockBarrier } from "../synchronization.ts";
 import type { TensorValue } from "../values.ts";
@@ -96,7 +98,7 @@ function allocate(op: Op<"alloc_tmem">, context: EmitContext): void {
 export function sliceTensor(op: Op<"slice_ref">, context: EmitContext): void {
   const { code } = context;
   const source = context.tensor(op.operands.ref);
-  const { packing } = source.storage;
+  const packing = packingOf(source.storage);
   const { sizes, guard = [] } = op.attributes;
   const extents = refOf(op.operands.ref).shape;
   const steps = [...source.strides, 0, 1];
@@ -211,7 +213,7 @@ function load(op: Op<"tmem_load">, context: EmitContext): void {
   if (result?.type.kind !== "tile") throw new Error("a load gives a tile");
   const { dtype, shape } = result.type;
   const window = context.tensor(op.operands.ref);
-  const { pieces, split, repeat, spread } = piecesOf(op, result, window.storage.packing);
+  const { pieces, split, repeat, spread } = piecesOf(op, result, packingOf(window.storage));
   const words = code.registers(
     "b32",
     pieces.reduce((sum, piece) => sum + piece.words.length, 0),
@@ -239,7 +241,7 @@ function store(op: Op<"tmem_store">, context: EmitContext): void {
   const { ref, value } = op.operands;
   const window = context.tensor(ref);
   const { words } = context.tile(value);
-  const { pieces, split, repeat, spread } = piecesOf(op, value, window.storage.packing);
+  const { pieces, split, repeat, spread } = piecesOf(op, value, packingOf(window.storage));
   const quarter = ownQuarter(context, window);
   const opcode = `tcgen05.st.sync.aligned.${tmemShapeOf(op)}.x${repeat}${spread ? ".unpack::16b" : ""}.b32`;
   // A splat has one word for all.
@@ -331,10 +333,13 @@ function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
   const operandA = (from: number): Operand => {
     if (first !== undefined) return first.descriptor(0, from);
     const tile = context.tensor(a);
-    return address(tile.base, tile.columns + from / tile.storage.packing);
+    return address(tile.base, tile.columns + from / packingOf(tile.storage));
   };
   const adding = adds && context.scalar(adds).register;
-  const opcode = `tcgen05.mma.cta_group::1.kind::${kinds[left.dtype.name] ?? ""}`;
+  const scaled = [op.operands.aScales, op.operands.bScales].flatMap((each) => each ?? []);
+  const scales = scaled.map((each) => context.tensor(each));
+  const kind = kinds[left.dtype.name] ?? "";
+  const opcode = `tcgen05.mma.cta_group::1.kind::${scales.length > 0 ? `mx${kind}.block_scale.scale_vec::1X` : kind}`;
   const issued: (readonly Operand[])[] = [];
   for (let column = 0; column < columns; column += tcgen05.shape.mostColumns) {
     const width = Math.min(tcgen05.shape.mostColumns, columns - column);
@@ -350,12 +355,55 @@ function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
         address(into.base, into.columns + column),
         operandA(from),
         second.descriptor(column, from),
-        descriptor,
+        scales.length === 0 ? descriptor : scaledDescriptor(code, description, from / depth),
+        ...scales.map((each, side) => {
+          const atoms = Math.ceil((side === 0 ? rows : columns) / 128);
+          // Four blocks share a word, and words of all rows lie side by side.
+          return address(each.base, each.columns + 4 * atoms * Math.floor(from / depth / 4));
+        }),
         from === 0 && adding !== undefined ? adding : integer(1),
       ]);
   }
   code.guarded(issuingLane(context), () => {
     for (const operands of issued) code.emit(opcode, operands);
+  });
+}
+
+/** Bytes of a word that an instruction takes scales from, and that they are powers of two; the number of rows has another place. */
+function scaledDescriptor(code: EmitContext["code"], description: number, block: number): Register {
+  const byte = block % 4;
+  const plain = description & ~(3 << 4);
+  return code.constant("b32", (plain | (byte << 4) | (1 << 23) | (byte << 29)) >>> 0);
+}
+
+/** An atom of 128 × 4 scales: 32 lanes of four words, without a swizzle, the next eight lanes 128 bytes on. */
+const atomBytes = 512;
+
+function copy(op: Op<"tcgen05_copy">, context: EmitContext): void {
+  const { code } = context;
+  const into = context.tensor(op.operands.destination);
+  const [rows = 0, blocks = 0] = refOf(op.operands.destination).shape.map(Number);
+  const start = sharedStart(context, sharedRef(context, op.operands.source));
+  const low = code.make("b32", "bfe.u32", start.base, integer(4), integer(14));
+  const fixed = descriptorVersion | (8n << 32n) | (1n << 16n);
+  const at = code.make(
+    "b32",
+    "add.u32",
+    low,
+    integer(Number(fixed & 0xffffffffn) + (start.offset >> 4)),
+  );
+  const base = code.make("b64", "mov.b64", braces([at, code.constant("b32", fixed >> 32n)]));
+  const [ofRows, ofBlocks] = [rows / 128, blocks / 4];
+  const issued: (readonly Operand[])[] = [];
+  for (let row = 0; row < ofRows; row += 1)
+    for (let block = 0; block < ofBlocks; block += 1) {
+      const atom = row * ofBlocks + block;
+      const descriptor =
+        atom === 0 ? base : code.make("b64", "add.s64", base, integer((atom * atomBytes) >> 4));
+      issued.push([address(into.base, into.columns + 4 * (row + ofRows * block)), descriptor]);
+    }
+  code.guarded(issuingLane(context), () => {
+    for (const operands of issued) code.emit("tcgen05.cp.cta_group::1.32x128b.warpx4", operands);
   });
 }
 
@@ -378,5 +426,6 @@ export const tensorMemoryRules: EmitRules<typeof tensorMemoryOps> = {
   tmem_load: load,
   tmem_store: store,
   tcgen05_mma: multiply,
+  tcgen05_copy: copy,
   tcgen05_commit: commit,
 };

@@ -52,4 +52,12 @@ export const tensorMemoryCodes = registerCodes({
       "kernel({ warps: 8, scratch: { sums: tmem(f32, [128, 64]) } }, ({ sums }) => { sums.load(); })",
     remedy: "give the kernel threads of four warps, and several of them",
   },
+  TW2308: {
+    title: "scales that do not fit a product",
+    cause:
+      "Scales are of FP8 factors of 128 rows, a power of two for each 32 along k. They lie in atoms of 128 rows by 4 blocks: rows and blocks are filled up to these.",
+    example: "tcgen05Mma(sums, a, b, { scales: [aScales, bScales] })  // aScales of 64 rows",
+    remedy:
+      "declare the scales as tmem(f8e8m0fnu, [128, 4], { scales: true }), with 128 more rows and 4 more blocks where the factor has more",
+  },
 });
