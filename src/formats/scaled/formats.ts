@@ -61,51 +61,37 @@ function define<N extends ScaledFormatName, E extends ScaledElementName, S exten
   return Object.freeze({ ...format, block: Object.freeze(format.block) });
 }
 
+/** OCP MX: blocks of 32 with powers of two as scales. */
+function mx<N extends ScaledFormatName, E extends ScaledElementName>(
+  name: N,
+  element: DType<E>,
+  largest: number,
+): ScaledFormat<N, E, "f8e8m0fnu"> {
+  const scale = formats.f8e8m0fnu;
+  return define({ name, element, scale, block: [1, 32], hasGlobalScale: false, largest });
+}
+
+/** FP8 of which so many rows and columns share a scale in f32. */
+function fp8Block<N extends ScaledFormatName>(
+  name: N,
+  across: number,
+  along: number,
+): ScaledFormat<N, "f8e4m3fn", "f32"> {
+  const [element, scale] = [formats.f8e4m3fn, formats.f32];
+  const block = [across, along] as const;
+  return define({ name, element, scale, block, hasGlobalScale: false, largest: 448 });
+}
+
 /** Blocks of 32 in f8e4m3fn, with powers of two as scales (OCP MX). */
-export const mxfp8e4m3 = define({
-  name: "mxfp8e4m3",
-  element: formats.f8e4m3fn,
-  scale: formats.f8e8m0fnu,
-  block: [1, 32],
-  hasGlobalScale: false,
-  largest: 448,
-});
+export const mxfp8e4m3 = mx("mxfp8e4m3", formats.f8e4m3fn, 448);
 /** Blocks of 32 in f8e5m2, with powers of two as scales (OCP MX). */
-export const mxfp8e5m2 = define({
-  name: "mxfp8e5m2",
-  element: formats.f8e5m2,
-  scale: formats.f8e8m0fnu,
-  block: [1, 32],
-  hasGlobalScale: false,
-  largest: 57344,
-});
+export const mxfp8e5m2 = mx("mxfp8e5m2", formats.f8e5m2, 57344);
 /** Blocks of 32 in f6e2m3fn, with powers of two as scales (OCP MX). */
-export const mxfp6e2m3 = define({
-  name: "mxfp6e2m3",
-  element: formats.f6e2m3fn,
-  scale: formats.f8e8m0fnu,
-  block: [1, 32],
-  hasGlobalScale: false,
-  largest: 7.5,
-});
+export const mxfp6e2m3 = mx("mxfp6e2m3", formats.f6e2m3fn, 7.5);
 /** Blocks of 32 in f6e3m2fn, with powers of two as scales (OCP MX). */
-export const mxfp6e3m2 = define({
-  name: "mxfp6e3m2",
-  element: formats.f6e3m2fn,
-  scale: formats.f8e8m0fnu,
-  block: [1, 32],
-  hasGlobalScale: false,
-  largest: 28,
-});
+export const mxfp6e3m2 = mx("mxfp6e3m2", formats.f6e3m2fn, 28);
 /** Blocks of 32 in f4e2m1fn, with powers of two as scales (OCP MX). */
-export const mxfp4 = define({
-  name: "mxfp4",
-  element: formats.f4e2m1fn,
-  scale: formats.f8e8m0fnu,
-  block: [1, 32],
-  hasGlobalScale: false,
-  largest: 6,
-});
+export const mxfp4 = mx("mxfp4", formats.f4e2m1fn, 6);
 /** Blocks of 16 in f4e2m1fn, with scales in f8e4m3fn and one f32 for the whole array (NVIDIA). */
 export const nvfp4 = define({
   name: "nvfp4",
@@ -116,23 +102,9 @@ export const nvfp4 = define({
   largest: 6,
 });
 /** 128 elements of f8e4m3fn with an f32 scale, as activations of DeepSeek's models. */
-export const fp8Block1x128 = define({
-  name: "fp8Block1x128",
-  element: formats.f8e4m3fn,
-  scale: formats.f32,
-  block: [1, 128],
-  hasGlobalScale: false,
-  largest: 448,
-});
+export const fp8Block1x128 = fp8Block("fp8Block1x128", 1, 128);
 /** Squares of 128 × 128 elements of f8e4m3fn with an f32 scale, as weights of DeepSeek's models. */
-export const fp8Block128x128 = define({
-  name: "fp8Block128x128",
-  element: formats.f8e4m3fn,
-  scale: formats.f32,
-  block: [128, 128],
-  hasGlobalScale: false,
-  largest: 448,
-});
+export const fp8Block128x128 = fp8Block("fp8Block128x128", 128, 128);
 
 /** Every format with scales by name. */
 export const scaledFormats = Object.freeze({
