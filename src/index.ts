@@ -43,7 +43,11 @@ export {
 } from "./formats/scaled/formats.ts";
 export type { ScaledFormat, ScaledFormatName } from "./formats/scaled/formats.ts";
 export { formatScaledArray, scaledHostArray, scaledNumbers } from "./formats/scaled/host-array.ts";
-export type { ScaledHostArray, ScaledHostArrayOptions } from "./formats/scaled/host-array.ts";
+export type {
+  FormatScaledArrayOptions,
+  ScaledHostArray,
+  ScaledHostArrayOptions,
+} from "./formats/scaled/host-array.ts";
 export type { ScaleLayout } from "./formats/scaled/layout.ts";
 export type { ScaleRounding } from "./formats/scaled/scale-rounding.ts";
 export { decodeFloat, encodeFloat } from "./formats/float-codes.ts";

@@ -129,6 +129,16 @@ describe.each(Object.keys(scaledFormats) as ScaledFormatName[])("%s", (name) => 
   });
 });
 
+const codeOf = (attempt: () => unknown): string => {
+  try {
+    attempt();
+    return "fine";
+  } catch (error) {
+    if (error instanceof TilewrightError) return error.code;
+    throw error;
+  }
+};
+
 test("is printed with its blocks, and its numbers", async () => {
   const made = await quantised("mxfp4", [1, 40]);
   expect(formatScaledArray(made)).toMatch(
@@ -141,21 +151,16 @@ test("is printed with its blocks, and its numbers", async () => {
     { globalScale: 0.5 },
   );
   expect(formatScaledArray(global)).toContain("times 0.5\n");
+  const [, ...lines] = formatScaledArray(made, { whole: true, parts: true }).split("\n");
+  expect(lines.filter((line) => line.includes("…"))).toEqual([]);
+  expect(lines[1]).toBe("elements f4e2m1fn[1, 40]");
+  expect(lines[3]).toMatch(/^scales f8e8m0fnu\[1, 2\]$/);
+  expect(codeOf(() => formatScaledArray(made, { all: true } as never))).toBe("TW1033");
 });
 
 describe("what does not belong together is refused", () => {
   const elements = fromNumbers(mxfp4.element, [2, 64], new Float32Array(128));
   const scales = fromNumbers(mxfp4.scale, [2, 2], [1, 1, 1, 1]);
-
-  const codeOf = (attempt: () => unknown): string => {
-    try {
-      attempt();
-      return "fine";
-    } catch (error) {
-      if (error instanceof TilewrightError) return error.code;
-      throw error;
-    }
-  };
 
   test("elements and scales", () => {
     expect(codeOf(() => scaledHostArray(mxfp4, elements, scales))).toBe("fine");

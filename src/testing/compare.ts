@@ -9,8 +9,10 @@
 import { requireHostArray } from "../device/argument-checks.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { toNumbers } from "../formats/hostarray.ts";
+import { scaledElementTexts, scaledNumbers } from "../formats/scaled/host-array.ts";
+import type { ScaledHostArray } from "../formats/scaled/host-array.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { optionText } from "../support/options.ts";
+import { isRecord, optionText } from "../support/options.ts";
 
 /** A reference value and how far a correct result may lie from it. */
 export interface Reference {
@@ -36,15 +38,38 @@ interface Mismatch extends Reference {
 
 const listed = 8;
 
-/** Compares every element with its reference; throws TW5101 where any lies outside its bound. */
+/** What is compared: numbers in their shape, and what each of them is made of where that is more than it. */
+interface Compared {
+  readonly numbers: Float64Array;
+  readonly shape: readonly number[];
+  readonly textOf: ((index: number) => string) | undefined;
+}
+
+function isScaled(result: HostArray | ScaledHostArray): result is ScaledHostArray {
+  return isRecord(result) && "format" in result;
+}
+
+function comparedOf(result: HostArray | ScaledHostArray): Compared {
+  if (isScaled(result)) {
+    const [numbers, textOf] = [scaledNumbers(result), scaledElementTexts(result)];
+    return { numbers, shape: result.elements.shape, textOf };
+  }
+  requireHostArray("compareWithReference", result);
+  return { numbers: toNumbers(result), shape: result.shape, textOf: undefined };
+}
+
+/**
+ * Compares every element with its reference; throws TW5101 where any lies outside its bound. Of an array in a format with scales its numbers are compared, and
+ * the element and the scale of each that is off are listed.
+ */
 export function compareWithReference(
-  result: HostArray,
+  result: HostArray | ScaledHostArray,
   reference: (index: number) => Reference,
   name = "the result",
 ): Comparison {
-  requireHostArray("compareWithReference", result);
+  const compared = comparedOf(result);
   requireReference(reference);
-  const numbers = toNumbers(result);
+  const { numbers } = compared;
   const mismatches: Mismatch[] = [];
   let worst = 0;
   numbers.forEach((found, index) => {
@@ -53,7 +78,7 @@ export function compareWithReference(
     if (ratio <= 1) worst = Math.max(worst, ratio);
     else mismatches.push({ index, found, value, bound, ratio });
   });
-  if (mismatches.length > 0) throw mismatchError(result, mismatches, name);
+  if (mismatches.length > 0) throw mismatchError(compared, mismatches, name);
   return { elements: numbers.length, worst };
 }
 
@@ -93,7 +118,7 @@ function errorRatio(found: number, value: number, bound: number): number {
 }
 
 function mismatchError(
-  result: HostArray,
+  { numbers, shape, textOf }: Compared,
   mismatches: readonly Mismatch[],
   name: string,
 ): TilewrightError {
@@ -101,21 +126,22 @@ function mismatchError(
   const rows = worstFirst
     .slice(0, listed)
     .map(({ index, found, value, ratio }) => [
-      `[${coordinates(index, result.shape).join(", ")}]`,
-      String(found),
+      `[${coordinates(index, shape).join(", ")}]`,
+      textOf === undefined ? String(found) : `${found} = ${textOf(index)}`,
       String(value),
       ratio.toPrecision(3),
     ]);
+  const widest = Math.max(20, ...rows.flat().map(({ length }) => length)) + 2;
   const table = [["element", "found", "expected", "error / bound"], ...rows]
     .map((cells) =>
       cells
-        .map((cell) => cell.padEnd(22))
+        .map((cell) => cell.padEnd(widest))
         .join("")
         .trimEnd(),
     )
     .join("\n");
   const more = mismatches.length > listed ? `\n… and ${mismatches.length - listed} more` : "";
-  const count = toNumbers(result).length;
+  const count = numbers.length;
   return new TilewrightError({
     code: "TW5101",
     message: `${mismatches.length} of ${count} elements of ${name} differ from the reference`,

@@ -2,6 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
+import { nvfp4 } from "../formats/scaled/formats.ts";
+import { scaledHostArray } from "../formats/scaled/host-array.ts";
 import { tensor, cdiv, dim, full, kernel, slice, zeros } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { checkKernel, compareWithReference } from "./index.ts";
@@ -146,6 +148,22 @@ describe("compareWithReference", () => {
       bound: 0.5,
     }));
     expect(comparison).toEqual({ elements: 4, worst: 0.5 });
+  });
+
+  test("lists elements and scales of arrays in formats with scales", async () => {
+    const elements = fromNumbers(nvfp4.element, [1, 32], new Float64Array(32).fill(1.5));
+    const scales = fromNumbers(nvfp4.scale, [1, 2], [2, 0.25]);
+    const packed = scaledHostArray(nvfp4, elements, scales, { globalScale: 0.5 });
+    expect(
+      compareWithReference(packed, (index) => ({ value: index < 16 ? 1.5 : 0.1875, bound: 0 })),
+    ).toEqual({ elements: 32, worst: 0 });
+    const report = await reportOf(() =>
+      compareWithReference(packed, () => ({ value: 1.5, bound: 0.5 }), "weights"),
+    );
+    expect(report.summary).toBe("16 of 32 elements of weights differ from the reference");
+    expect(report.found?.split("\n")[1]?.split(/ {2,}/)).toEqual([
+      ...["[0, 16]", "0.1875 = 1.5 · 0.25 · 0.5", "1.5", "2.63"],
+    ]);
   });
 
   test("lists the elements that are too far off, the worst first", async () => {

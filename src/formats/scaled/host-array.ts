@@ -8,12 +8,12 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import { isReadable, isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { f64 } from "../dtype.ts";
-import { formatArray, hostArray, isHostArray, toElements } from "../hostarray.ts";
+import { formatArray, hostArray, isHostArray, toElements, toNumbers } from "../hostarray.ts";
 import type { HostArray } from "../hostarray.ts";
 import { dequantizeElements } from "./dequantize.ts";
 import { scaledFormats } from "./formats.ts";
 import type { ScaledFormat } from "./formats.ts";
-import { scaleLayouts, scaleShape, takesLayout } from "./layout.ts";
+import { scaleIndices, scaleLayouts, scalePlaces, scaleShape, takesLayout } from "./layout.ts";
 import type { ScaleLayout } from "./layout.ts";
 
 /** An array of the host in a format with scales. */
@@ -147,14 +147,47 @@ function checked(array: ScaledHostArray): ScaledHostArray {
   });
 }
 
-/** Short text for people: format, shape, blocks and scales, then the numbers. */
-export function formatScaledArray(array: ScaledHostArray): string {
+/** How `formatScaledArray` writes. */
+export interface FormatScaledArrayOptions {
+  /** Whether nothing is left out of long axes. */
+  readonly whole?: boolean | undefined;
+  /** Whether elements and scales follow, each as they lie. */
+  readonly parts?: boolean | undefined;
+}
+
+/** Short text for people: format, shape, blocks and scales, then the numbers; elements and scales where asked. */
+export function formatScaledArray(
+  array: ScaledHostArray,
+  options: FormatScaledArrayOptions = {},
+): string {
+  requireKnownOptions(
+    "formatScaledArray",
+    options,
+    ["whole", "parts"],
+    "TW1033",
+    captureLocation(),
+  );
+  const { whole = false, parts = false } = options;
   const { format, elements, scales, axis, layout, globalScale } = checked(array);
   const [across, along] = format.block;
   const blocks = across === 1 ? `${along}` : `${across} × ${along}`;
   const numbers = hostArray(f64, elements.shape, scaledNumbers(array));
-  const [, ...rows] = formatArray(numbers).split("\n");
-  const whole = globalScale === null ? "" : `, times ${globalScale}`;
-  const head = `${format.name}[${elements.shape.join(", ")}], blocks of ${blocks} along axis ${axis}, ${layout} scales ${scales.dtype.name}[${scales.shape.join(", ")}]${whole}`;
-  return [head, ...rows].join("\n");
+  const [, ...rows] = formatArray(numbers, { whole }).split("\n");
+  const times = globalScale === null ? "" : `, times ${globalScale}`;
+  const head = `${format.name}[${elements.shape.join(", ")}], blocks of ${blocks} along axis ${axis}, ${layout} scales ${scales.dtype.name}[${scales.shape.join(", ")}]${times}`;
+  const own = parts
+    ? [`elements ${formatArray(elements, { whole })}`, `scales ${formatArray(scales, { whole })}`]
+    : [];
+  return [head, ...rows, ...own].join("\n");
+}
+
+/** What each number is made of, as text: `6 · 0.5`, the element and the scale of its block, with the global scale behind. */
+export function scaledElementTexts(array: ScaledHostArray): (index: number) => string {
+  const { format, elements, scales, axis, layout, globalScale } = checked(array);
+  const { shape } = elements;
+  const indices = scaleIndices(format, shape, axis);
+  const places = scalePlaces(format, shape, axis, layout);
+  const [codes, factors] = [toNumbers(elements), toNumbers(scales)];
+  const global = globalScale === null || globalScale === 1 ? "" : ` · ${globalScale}`;
+  return (index) => `${codes[index]} · ${factors[places[indices[index] ?? 0] ?? 0]}${global}`;
 }

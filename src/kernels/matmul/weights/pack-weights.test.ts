@@ -8,7 +8,7 @@ import { dealtTo } from "../../../../test/support/sample.ts";
 import type { Device } from "../../../device/device.ts";
 import * as formats from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import { decodeFloat } from "../../../formats/floats.ts";
+import { decodeFloat, encodeFloat } from "../../../formats/floats.ts";
 import { fromElements, fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
 import { dim } from "../../../lang/index.ts";
 import { open } from "../../../runtime/open.ts";
@@ -17,6 +17,7 @@ import type { MatmulConfiguration } from "../configuration.ts";
 import { raggedDot } from "../../ragged/ragged-dot.ts";
 import { matmul } from "../matmul.ts";
 import { packWeights } from "./pack-weights.ts";
+import { dequantizeWeights, quantizeWeights } from "./quantize-weights.ts";
 import { quantized } from "./quantized.ts";
 import type { ScaleFormat, WeightFormat } from "./quantized.ts";
 
@@ -254,3 +255,82 @@ describe.each(["simulator", "emulator"] as const)("experts on the %s", (kind) =>
     expect(far.flat().slice(0, 4)).toEqual([]);
   });
 });
+
+describe.each(["simulator", "emulator"] as const)(
+  "weights quantised by parts of 128 on the %s",
+  (kind) => {
+    test.each(
+      dealtTo(kind, [
+        ["MXFP4", f4e2m1fn, 32, f8e8m0fnu],
+        ["MXFP8", f8e4m3fn, 32, f8e8m0fnu],
+        ["NVFP4", f4e2m1fn, 16, f8e4m3fn],
+        ["FP6 by 64 with scales in f32", f6e2m3fn, 64, f32],
+        ["i4 by 32", i4, 32, bf16],
+        ["i8 by 16 with zero points", i8, 16, bf16],
+      ] as const),
+    )("%s", async (name, element, group, scale) => {
+      const device = deviceOf(kind);
+      const random = new Random(43);
+      const [wide, deep] = [70, 200];
+      const hasZero = name.includes("zero");
+      const b = quantized(element, [k, n], {
+        ...{ groupSize: group, scale, as: bf16 },
+        ...(hasZero && { zeroPoint: element as typeof i8 }),
+      } as never);
+      const x = Float64Array.from({ length: wide * deep }, (_, i) =>
+        // One group is zeros, one is large.
+        Math.fround(
+          i % wide === 3 ? 0 : random.normal() * (i % wide === 4 ? 1e4 : 1) + (hasZero ? 2 : 0),
+        ),
+      );
+      const given = { x: f32, b } as never;
+      const packed = await device.run(quantizeWeights(given), {
+        x: fromNumbers(f32, [deep, wide], x),
+      } as never);
+      const back = (await device.run(dequantizeWeights(given), packed as never, {
+        dimensions: { k: deep },
+      })) as never as { x: ReturnType<typeof fromNumbers> };
+      const inFormat = (dtype: DType, value: number): number =>
+        dtype === f32
+          ? Math.fround(value)
+          : decodeFloat(dtype.name as "bf16", encodeFloat(dtype.name as "bf16", value));
+      const isWhole = element === i4 || element === i8;
+      const most = { i4: 7, i8: 127, f4e2m1fn: 6, f6e2m3fn: 7.5, f8e4m3fn: 448 }[element.name];
+      const least = hasZero ? -most - 1 : -most;
+      const found = toNumbers(back.x);
+      const wrong: string[] = [];
+      for (let column = 0; column < wide; column++)
+        for (let first = 0; first < deep; first += group) {
+          const rowsOf = Array.from({ length: Math.min(group, deep - first) }, (_, l) => first + l);
+          const own = rowsOf.map((row) => x[row * wide + column] ?? NaN);
+          const [low, high] = [Math.min(0, ...own), Math.max(0, ...own)];
+          const reach = Math.fround(
+            hasZero ? Math.fround(high - low) / (most - least) : Math.max(high, -low) / most,
+          );
+          const factor =
+            scale === f8e8m0fnu
+              ? 2 ** Math.max(-127, Math.ceil(Math.log2(reach)))
+              : inFormat(scale, reach);
+          const safe = factor === 0 ? 1 : factor;
+          const even = (value: number): number => {
+            const near = Math.round(value);
+            return Math.abs(value - Math.trunc(value)) === 0.5 && near % 2 !== 0 ? near - 1 : near;
+          };
+          const zero = hasZero
+            ? Math.min(most, Math.max(least, even(Math.fround(-Math.fround(low / safe) + least))))
+            : 0;
+          own.forEach((value, l) => {
+            const quotient = Math.fround(value / safe);
+            const stored = isWhole
+              ? Math.min(most, Math.max(least, even(quotient) + zero)) - zero
+              : inFormat(element, Math.min(most, Math.max(least, quotient)));
+            const wanted = inFormat(bf16, Math.fround(stored * factor));
+            const at = (rowsOf[l] ?? 0) * wide + column;
+            if (found[at] !== wanted + 0 && wrong.length < 4)
+              wrong.push(`[${rowsOf[l]}, ${column}]: ${found[at]}, not ${wanted} of ${value}`);
+          });
+        }
+      expect(wrong).toEqual([]);
+    });
+  },
+);

@@ -9,7 +9,8 @@
  *                         zero  = what x = 0 becomes, so that the least x becomes the least number
  *
  * Of a batch every matrix is taken by itself. A block has 64 columns of one group, or all columns of a block of scales. It goes through them twice: for the scale, and
- * for what is divided by it. A group of zeros has scale 0 and stays zeros.
+ * for what is divided by it. Groups of 16, 32 and 64 are parts of what a block has in registers: it reads them once. Scales that are powers of two are rounded up, so that
+ * nothing is cut. A group of zeros has scale 0, or the least power of two, and stays zeros.
  */
 import type { DType, DTypeName, FloatName } from "../../../formats/dtype.ts";
 import { dtypes, isInteger } from "../../../formats/dtype.ts";
@@ -86,14 +87,7 @@ export function quantizeWeights<
 >(spec: QuantizeWeightsSpec<X, D, S, Z>): Operation<Weights<X>, Stored<D, S, Z>, Empty> {
   const location = captureLocation();
   const { x, stored, weights } = given("quantizeWeights", spec, location);
-  if (scalesOfUnit(weights) > 1)
-    throw refused(
-      "TW9902",
-      "quantizeWeights makes scales of 128 elements along k and more",
-      "groups of a multiple of 128; others are quantised by nn.quantizeBlocks, and stored by packWeights",
-      `groups of ${weights.group ?? "whole columns"}`,
-      location,
-    );
+  const made = scalesOfUnit(weights) > 1 ? quantizeUnitsKernel : quantizeKernel;
   return operation({
     name: "quantizeWeights",
     inputs: { x },
@@ -101,7 +95,7 @@ export function quantizeWeights<
     plan: (dimensions) => ({
       configuration: {},
       source: "heuristic",
-      launches: () => [launch(quantizeKernel(x.dtype, weights), weights, dimensions)],
+      launches: () => [launch(made(x.dtype, weights), weights, dimensions)],
     }),
   }) as unknown as Operation<Weights<X>, Stored<D, S, Z>, Empty>;
 }
@@ -317,6 +311,68 @@ function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition 
       });
     },
   ) as unknown as KernelDefinition;
+}
+
+/** Groups that are parts of 128 elements along k: a block has 64 columns of these. */
+function quantizeUnitsKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition {
+  const { own, k, n, layers } = ofKernel(weights);
+  const { least, most } = rangeOf(weights);
+  const each = scalesOfUnit(weights);
+  const size = packedUnit / each;
+  return kernel(
+    {
+      name: "quantize_weights",
+      grid: { layer: layers, i: cdiv(k, packedUnit), j: cdiv(n, columns) },
+      inputs: { x: weightArray(dtype, own) },
+      outputs: storedArrays(own),
+    },
+    (argument) => {
+      const { i, j } = argument;
+      const { x, b, bScale, bZero } = layerRefs(argument, weights);
+      const [along, across] = [
+        slice(i.mul(packedUnit), packedUnit),
+        slice(j.mul(columns), columns),
+      ];
+      const numbers = x.at(along, across).load().cast(dtypes.f32) as Tile<"f32">;
+      const groups = numbers.reshape([each, size, columns]) as Tile<"f32">;
+      const [low, high] = [
+        groups.min({ axis: 1 }).minimum(0) as Tile<"f32">,
+        groups.max({ axis: 1 }).maximum(0) as Tile<"f32">,
+      ];
+      const { scales, safe, zero } = unitScales(weights, { low, high });
+      const all = (tile: Tile<"f32">): Tile<"f32"> =>
+        tile
+          .reshape([each, 1, columns])
+          .broadcastTo([each, size, columns])
+          .reshape([packedUnit, columns]) as Tile<"f32">;
+      const store = (to: Ref, tile: Tile): void => {
+        const side = tile.transpose().reshape([columns * each]) as Tile;
+        to.at(i, slice(j.mul(columns * each), columns * each)).store(side);
+      };
+      store(bScale, scales);
+      if (bZero !== undefined) store(bZero, zero.cast(weights.dtype) as Tile);
+      const divided = numbers.div(all(safe));
+      const whole = isInteger(weights.dtype) ? divided.round() : divided;
+      const moved = weights.zero ? whole.add(all(zero)) : whole;
+      const stored = moved.minimum(most).maximum(least).cast(weights.dtype) as Tile;
+      b.at(across, along).store(packed(stored).transpose() as Tile);
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** Scales of groups, those that are powers of two rounded up. */
+function unitScales(weights: QuantizedSpec, extremes: Extremes) {
+  if (weights.scale !== dtypes.f8e8m0fnu) return arrivalCountsOf(weights, extremes);
+  const { most } = rangeOf(weights);
+  const largest = extremes.high.maximum(extremes.low.neg()).div(most);
+  const words = largest.bitcast(dtypes.u32);
+  const above = words.and(0x7fffff).gt(0).cast(dtypes.u32);
+  // 2^-127 is no normal number: the only one of its bits with a fraction.
+  const next = words.gt(0x400000).select(words.shr(23).add(above).minimum(254), 0) as Tile<"u32">;
+  const codes = largest.isNan().select(255, next) as Tile<"u32">;
+  const scales = codes.cast(dtypes.u8).bitcast(dtypes.f8e8m0fnu);
+  const safe = scales.cast(dtypes.f32) as Tile<"f32">;
+  return { scales: scales as Tile, safe, zero: safe };
 }
 
 function dequantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition {
