@@ -11,6 +11,8 @@ import { loopsText } from "../src/cpu/loops/print.ts";
 import { findLoopErrors } from "../src/cpu/loops/verify.ts";
 import { simplify } from "../src/lower/simplify.ts";
 import { cpuResults } from "./support/cpu-cases.ts";
+import { compareOnCpu } from "./support/cpu-fuzz.ts";
+import { subjectOf } from "./fuzz/subjects.ts";
 import { expectGolden } from "./golden.ts";
 
 /** A prime, so that every family of cases is met. */
@@ -32,6 +34,23 @@ test("cases of the device matrix agree with the simulator", async () => {
   expect(problems).toEqual([]);
   expect(cases.length).toBeGreaterThan(9);
 }, 600_000);
+
+/** Seeds 1 to 20,000: CPU_FUZZ=20000 npx vitest run test/cpu-kernels.test.ts */
+const fuzzed = Number(process.env["CPU_FUZZ"] ?? 12);
+
+test("random kernels agree with the simulator", async () => {
+  const problems: string[] = [];
+  for (let seed = 1; seed <= fuzzed; seed += 1) {
+    const result = await compareOnCpu(subjectOf(seed)).catch(describe);
+    if (result !== "same" && !result.startsWith("refused: TW4710"))
+      problems.push(`seed ${seed}: ${result}`);
+  }
+  expect(problems).toEqual([]);
+}, 3_600_000);
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
 
 test("loops of examples", () => {
   for (const example of ["axpy", "softmax", "column-sum"]) {

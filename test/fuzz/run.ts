@@ -103,7 +103,7 @@ async function results<A extends Allocation, P>(
 }
 
 /** The shape of the memory of an array: of all between its first and last element, where it does not lie row by row. */
-function memoryOf(
+export function memoryOf(
   { strides }: KernelParameter,
   extents: readonly Size[],
   dimensions: DimensionValues,

@@ -204,7 +204,7 @@ export class StateFlow implements Flow {
     const saved = [this.#state, ...livingLocals(this.#cases, known)].filter(
       (local, place, all) => all.indexOf(local) === place && local !== this.#moved,
     );
-    const frame = scratch.take(saved.length * 16);
+    const frame = scratch.takeFresh(saved.length * 16);
     this.#lowering.zeroed.push(frame);
     saved.forEach((local, place) =>
       b.set(local, load(loads[local.type], read(scratchBase), frame.offset + 16 * place)),

@@ -10,7 +10,8 @@ import { walkOps } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { ArgumentField, Fault, FaultValue, PrintSite } from "../compiled-kernel.ts";
-import { FunctionBuilder, i32, load, ModuleBuilder, op, read } from "../loops/builder.ts";
+import { FunctionBuilder, i32, load, op, read } from "../loops/builder.ts";
+import type { ModuleBuilder } from "../loops/builder.ts";
 import type { Callee, Expression, Local } from "../loops/ir.ts";
 import { StraightFlow } from "./flow.ts";
 import type { Flow } from "./flow.ts";
@@ -277,7 +278,7 @@ export class Lowering {
     const key = this.alone ? `${this.thread}` : "all";
     const known = this.#shared.get(op) ?? new Map<string, number>();
     this.#shared.set(op, known);
-    const offset = known.get(key) ?? this.scratch.take(bytes).offset;
+    const offset = known.get(key) ?? this.scratch.takeFresh(bytes).offset;
     known.set(key, offset);
     return this.b.keep(i32.add(this.scratchAddress, i32.of(offset)), "shared");
   }

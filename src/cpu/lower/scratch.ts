@@ -35,14 +35,18 @@ export class Scratch {
     const size = Math.ceil((bytes + slack) / alignment) * alignment;
     const place = this.#free.findIndex((hole) => hole.bytes >= size);
     const hole = this.#free[place];
-    if (hole === undefined) {
-      const storage = { offset: this.#end, bytes: size };
-      this.#end += size;
-      return storage;
-    }
+    if (hole === undefined) return this.takeFresh(bytes);
     const storage = { offset: hole.offset, bytes: size };
     if (hole.bytes === size) this.#free.splice(place, 1);
     else this.#free[place] = { offset: hole.offset + size, bytes: hole.bytes - size };
+    return storage;
+  }
+
+  /** Bytes that nothing else has had: of what other threads use, or what lives on from turn to turn. */
+  takeFresh(bytes: number): Storage {
+    const size = Math.ceil((bytes + slack) / alignment) * alignment;
+    const storage = { offset: this.#end, bytes: size };
+    this.#end += size;
     return storage;
   }
 
