@@ -72,7 +72,8 @@ const known: { readonly [root: string]: string } = {
   griddepcontrol: "launch_dependents wait",
   isspacep: `global ${sharedWindows} local const param param::entry`,
   ld: `${accesses} nc const ca cg cs lu cv acquire L2::64B L2::128B L2::256B`,
-  ldmatrix: "sync aligned m8n8 x1 x2 x4 shared shared::cta trans",
+  ldmatrix:
+    "sync aligned m8n8 m8n16 m16n16 b8x16 b4x16_p64 b6x16_p32 x1 x2 x4 shared shared::cta trans",
   ldu: "global v2 v4",
   lg2: "approx ftz",
   lop3: "and or",

@@ -1,11 +1,9 @@
 /**
- * Matrices of 8 × 8 elements of 16 bits between shared memory and registers. Lanes 8i … 8i+7 give the
+ * Matrices between shared memory and registers; those of 8 × 8 elements of 16 bits here, of bytes in `byte-matrices.ts`. Lanes 8i … 8i+7 give the
  * addresses of the rows of matrix i; lane l holds row l >> 2, columns 2·(l & 3) and the next one.
  *
  *   register of lane 5    row 1, columns 2 and 3;  transposed: rows 2 and 3, column 1
  */
-import { recordOrdinary } from "../asynchronous.ts";
-import { addressKind } from "../barriers/rules.ts";
 import type {
   Collective,
   CollectiveCall,
@@ -15,28 +13,9 @@ import type {
   Place,
 } from "../collective.ts";
 import { byteStates } from "../memory.ts";
-import { checkWritten } from "../reports.ts";
+import { byteMatrices } from "./byte-matrices.ts";
+import { rowPlaces } from "./matrix-rows.ts";
 import { registersOf } from "./operands.ts";
-
-const rowBytes = 16;
-
-/** The rows of the first `count` matrices, each at the address that one lane gives. */
-function rowPlaces(
-  instruction: CollectiveInstruction,
-  { machine, warp }: CollectiveCall,
-  address: OperandView,
-  count: number,
-  mode: "read" | "write",
-): readonly Place[] {
-  const kind = addressKind(instruction.modifiers);
-  return Array.from({ length: 8 * count }, (_, lane) => {
-    const request = { warp, instruction, lane, kind, bytes: rowBytes, alignment: rowBytes };
-    const place = machine.resolve({ ...request, address: address.address(warp, lane) });
-    recordOrdinary({ machine, warp, lane, instruction }, place, rowBytes, mode);
-    if (mode === "read") checkWritten(machine, warp, instruction, place, rowBytes);
-    return place;
-  });
-}
 
 /** Where the element (row, column) of matrix `matrix` lies. */
 function elementAt(
@@ -70,13 +49,14 @@ function isMatrixForm({ modifiers }: CollectiveInstruction): boolean {
 
 const ldmatrix: CollectiveRule = (instruction) => {
   const [target, address] = instruction.operands;
-  if (target === undefined || address === undefined || !isMatrixForm(instruction)) return undefined;
+  if (target === undefined || address === undefined) return undefined;
+  if (!isMatrixForm(instruction)) return byteMatrices(instruction, target, address);
   const registers = registersOf(target);
   const transposed = instruction.modifiers.includes("trans");
   return {
     aligned: true,
     run: (call) => {
-      const places = rowPlaces(instruction, call, address, registers.length, "read");
+      const places = rowPlaces(instruction, call, address, 8 * registers.length, "read");
       const words = registers.map((_, matrix) =>
         Array.from({ length: 32 }, (__, lane) => readPair(places, matrix, lane, transposed)),
       );
@@ -108,7 +88,7 @@ const stmatrix: CollectiveRule = (instruction) => {
   return {
     aligned: true,
     run: (call) => {
-      const places = rowPlaces(instruction, call, address, registers.length, "write");
+      const places = rowPlaces(instruction, call, address, 8 * registers.length, "write");
       for (const [matrix, register] of registers.entries())
         for (let lane = 0; lane < 32; lane++) {
           const word = register.word(call.warp, lane);
