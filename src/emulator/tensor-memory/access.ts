@@ -201,19 +201,19 @@ function load(form: AccessForm, { warp, mask }: CollectiveCall, from: number): v
     for (let lane = 0; lane < 32; lane++) {
       if (((mask >>> lane) & 1) === 0) continue;
       const at = 32 * index + lane;
-      const cell = from + (rows[at] as number) * allColumns + (columns[at] as number);
-      const word = words[cell] as number;
-      const state = states[cell] as number;
+      const cell = from + (rows[at] ?? 0) * allColumns + (columns[at] ?? 0);
+      const word = words[cell] ?? 0;
+      const state = states[cell] ?? 0;
       if (packed) {
-        registerWords[start + lane] = (word & 0xffff) | ((words[cell + 1] as number) << 16);
-        if ((state & (states[cell + 1] as number) & halves.low) !== 0) defined |= 1 << lane;
+        registerWords[start + lane] = (word & 0xffff) | ((words[cell + 1] ?? 0) << 16);
+        if ((state & (states[cell + 1] ?? 0) & halves.low) !== 0) defined |= 1 << lane;
       } else {
         registerWords[start + lane] = word;
         if (state === halves.both) defined |= 1 << lane;
       }
     }
     const known = register.defined(warp);
-    registerWords[known] = ((registerWords[known] as number) & ~mask) | defined;
+    registerWords[known] = ((registerWords[known] ?? 0) & ~mask) | defined;
   }
 }
 
@@ -222,11 +222,11 @@ function store(form: AccessForm, { warp, mask }: CollectiveCall, from: number): 
   const { words, states } = tensorMemoryOf(warp.block);
   for (const [index, register] of registers.entries()) {
     const isRegister = register.operand.kind === "register";
-    const known = isRegister ? (warp.words[register.defined(warp)] as number) : -1;
+    const known = isRegister ? (warp.words[register.defined(warp)] ?? 0) : -1;
     for (let lane = 0; lane < 32; lane++) {
       if (((mask >>> lane) & 1) === 0) continue;
       const at = 32 * index + lane;
-      const cell = from + (rows[at] as number) * allColumns + (columns[at] as number);
+      const cell = from + (rows[at] ?? 0) * allColumns + (columns[at] ?? 0);
       const word = register.word(warp, lane);
       const isDefined = ((known >>> lane) & 1) === 1;
       if (packed) {
@@ -250,7 +250,7 @@ function decode(word: number, { type, takesMagnitudes }: Reduction): number {
   if (type === "u32") return word >>> 0;
   if (type === "s32") return word | 0;
   singleBits[0] = takesMagnitudes ? word & 0x7fff_ffff : word;
-  return singles[0] as number;
+  return singles[0] ?? 0;
 }
 
 /** The reduction of each thread's registers, beside them. */
@@ -262,7 +262,7 @@ function reduce(
 ): void {
   const { target, isLargest, type, keepsNaN } = reduction;
   let defined = mask;
-  for (const register of registers) defined &= warp.words[register.defined(warp)] as number;
+  for (const register of registers) defined &= warp.words[register.defined(warp)] ?? 0;
   for (const lane of lanesOf(mask)) {
     let best: number | undefined;
     let hasNaN = false;
@@ -274,11 +274,11 @@ function reduce(
     if (best === undefined || (hasNaN && keepsNaN)) target.setWord(warp, lane, 0x7fff_ffff);
     else if (type === "f32") {
       singles[0] = best;
-      target.setWord(warp, lane, singleBits[0] as number);
+      target.setWord(warp, lane, singleBits[0] ?? 0);
     } else target.setWord(warp, lane, best >>> 0);
   }
   const known = target.defined(warp);
-  warp.words[known] = ((warp.words[known] as number) & ~mask) | defined;
+  warp.words[known] = ((warp.words[known] ?? 0) & ~mask) | defined;
 }
 
 /** Of zeros, the positive one is the larger. */

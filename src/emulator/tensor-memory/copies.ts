@@ -166,7 +166,7 @@ function expanded(bytes: Uint8Array, expansion: Expansion): Uint8Array {
   const width = expansion === "b4" ? 4 : 6;
   return Uint8Array.from({ length: 16 }, (_, at) => {
     const bit = at * width;
-    const word = (bytes[bit >> 3] as number) | ((bytes[(bit >> 3) + 1] ?? 0) << 8);
+    const word = (bytes[bit >> 3] ?? 0) | ((bytes[(bit >> 3) + 1] ?? 0) << 8);
     const code = (word >>> (bit & 7)) & (2 ** width - 1);
     return expansion === "b4" ? code << 2 : code;
   });
@@ -183,7 +183,7 @@ function copyRows(
   const { words, states } = tensorMemoryOf(block);
   for (const [row, own] of targets.entries())
     for (let part = 0; part < parts; part++) {
-      const from = chunks[row * parts + part] as number;
+      const from = chunks[row * parts + part] ?? 0;
       const bytes = expanded(block.shared.bytes.slice(from, from + 16), expansion);
       const view = new DataView(bytes.buffer, bytes.byteOffset);
       for (let word = 0; word < 4; word++)

@@ -145,9 +145,8 @@ export function gatherMatrix(
     const k = at - group * depth;
     for (let row = 0; row < perChunk && group * perChunk + row < rows; row++)
       for (let byte = 0; byte < elementBytes; byte++)
-        operand[(group * perChunk + row) * rowBytes + k * elementBytes + byte] = shared[
-          from + row * elementBytes + byte
-        ] as number;
+        operand[(group * perChunk + row) * rowBytes + k * elementBytes + byte] =
+          shared[from + row * elementBytes + byte] ?? 0;
   });
   return operand;
 }

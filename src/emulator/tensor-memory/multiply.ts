@@ -279,9 +279,9 @@ function readSums(
     const lane = d.lane + tmemRowLane(placement, row, bank);
     const from = lane * allColumns + d.column;
     for (let column = 0; column < perBank; column++) {
-      const word = words[from + column] as number;
+      const word = words[from + column] ?? 0;
       sums[row * perBank + column] = isHalf ? word & 0xffff : word;
-      if (((states[from + column] as number) & needed) !== needed && disabled.length === 0)
+      if (((states[from + column] ?? 0) & needed) !== needed && disabled.length === 0)
         missing.cell ??= { lane, column: d.column + column };
     }
   }
@@ -311,7 +311,7 @@ function writeSums(
     const from = lane * allColumns + d.column;
     const state = isOpen(product, row) ? halves.none : isHalf ? halves.low : halves.both;
     for (let column = 0; column < perBank; column++) {
-      const sum = sums[row * perBank + column] as number;
+      const sum = sums[row * perBank + column] ?? 0;
       words[from + column] = isHalf ? sum | 0xffff_0000 : sum;
     }
     states.fill(state, from, from + perBank);

@@ -74,7 +74,7 @@ export function codesFromShared(
   return bytes.map((_, at) => {
     const from = at & ~15;
     const bit = (at & 15) * (format.startsWith("f4") ? 4 : 6);
-    const low = bytes[from + (bit >> 3)] as number;
+    const low = bytes[from + (bit >> 3)] ?? 0;
     const word = low | ((bytes[from + (bit >> 3) + 1] ?? 0) << 8);
     return (word >>> (bit & 7)) & (format.startsWith("f4") ? 15 : 63);
   });
@@ -93,8 +93,8 @@ function codesFromTensor(
 function nibbles(bytes: Uint8Array): Uint8Array {
   const codes = new Uint8Array(2 * bytes.length);
   for (let at = 0; at < bytes.length; at++) {
-    codes[2 * at] = (bytes[at] as number) & 15;
-    codes[2 * at + 1] = (bytes[at] as number) >>> 4;
+    codes[2 * at] = (bytes[at] ?? 0) & 15;
+    codes[2 * at + 1] = (bytes[at] ?? 0) >>> 4;
   }
   return codes;
 }
@@ -143,7 +143,7 @@ export function tensorCodes(
     for (let word = 0; word < perRow; word++) {
       const cell = own * allColumns + column + word;
       if (states[cell] !== halves.both) missing.cell ??= { lane: own, column: column + word };
-      found[row * perRow + word] = words[cell] as number;
+      found[row * perRow + word] = words[cell] ?? 0;
     }
   }
   return codesFromTensor(kind, format, new Uint8Array(found.buffer));
@@ -190,7 +190,7 @@ export function readScales(
       for (const [copy, lane] of place.lanes.entries()) {
         const cell = lane * allColumns + column + place.column;
         if (states[cell] !== halves.both) missing.cell ??= { lane, column: column + place.column };
-        const code = ((words[cell] as number) >>> (8 * place.byte)) & 255;
+        const code = ((words[cell] ?? 0) >>> (8 * place.byte)) & 255;
         const index = row * perRow + vector;
         if (copy === 0) codes[index] = code;
         else if (codes[index] !== code)
@@ -261,7 +261,7 @@ export function readMetadata(
       const own = { lane: lane + place.row, column: column + place.column };
       const cell = own.lane * allColumns + own.column;
       if (states[cell] !== halves.both) missing.cell ??= own;
-      const code = ((words[cell] as number) >>> (4 * place.nibble)) & 15;
+      const code = ((words[cell] ?? 0) >>> (4 * place.nibble)) & 15;
       const named = elements(code);
       if (named === undefined)
         return `0b${code.toString(2).padStart(4, "0")} for group ${group} of row ${row}`;

@@ -109,15 +109,15 @@ export function decodeTerms(
   const k = count / rows;
   const table = format === "tf32" ? undefined : tableOf(format);
   for (let index = 0; index < count; index++) {
-    const code = codes[index] as number;
+    const code = codes[index] ?? 0;
     let significand: number;
     if (table === undefined) {
       const term = termOf(format, code);
       significand = term[0];
       exponents[index] = term[1];
     } else {
-      significand = table.significands[code] as number;
-      exponents[index] = table.exponents[code] as number;
+      significand = table.significands[code] ?? 0;
+      exponents[index] = table.exponents[code] ?? 0;
     }
     significands[index] = sign * significand;
     if (significand - significand !== 0) special[Math.floor(index / k)] = 1;
@@ -147,14 +147,14 @@ export function scaledTerms(terms: Terms, { format, codes, perRow }: BlockScales
   const block = k / perRow;
   for (let row = 0; row < rows; row++)
     for (let at = 0; at < k; at++) {
-      const code = codes[row * perRow + Math.floor(at / block)] as number;
+      const code = codes[row * perRow + Math.floor(at / block)] ?? 0;
       const [significand, exponent] = scaleTerm(format, code);
       const index = row * k + at;
       if (significand !== significand) {
         significands[index] = NaN;
         special[row] = 1;
-      } else if ((exponents[index] as number) !== zeroExponent)
-        exponents[index] = (exponents[index] as number) + exponent;
+      } else if ((exponents[index] ?? 0) !== zeroExponent)
+        exponents[index] = (exponents[index] ?? 0) + exponent;
     }
   return { rows, k, significands, exponents, special };
 }
@@ -197,7 +197,7 @@ function encodeSum(accumulator: TensorCoreAccumulator, sum: number): number {
   const sign = sum < 0 ? signCodes.f32 : 0;
   if (magnitude >= 2 ** 128) return sign + infinityCodes.f32;
   singles[0] = magnitude;
-  const bits = (singleBits[0] as number) - (singles[0] > magnitude ? 1 : 0);
+  const bits = (singleBits[0] ?? 0) - (singles[0] > magnitude ? 1 : 0);
   return bits === 0 ? 0 : sign + bits;
 }
 
@@ -210,9 +210,9 @@ function encodeSpecial(accumulator: TensorCoreAccumulator, sum: number): number 
 function selected(b: Terms, row: number, k: number, indices: Uint16Array, into: Terms): void {
   for (let column = 0; column < b.rows; column++)
     for (let at = 0; at < k; at++) {
-      const from = column * b.k + (indices[row * k + at] as number);
-      into.significands[column * k + at] = b.significands[from] as number;
-      into.exponents[column * k + at] = b.exponents[from] as number;
+      const from = column * b.k + (indices[row * k + at] ?? 0);
+      into.significands[column * k + at] = b.significands[from] ?? 0;
+      into.exponents[column * k + at] = b.exponents[from] ?? 0;
     }
 }
 
@@ -240,7 +240,7 @@ export function multiplyTerms(product: TermProduct): void {
     for (let column = 0; column < columns; column++) {
       const index = row * columns + column;
       const from = column * k;
-      const addend = addends.values[index] as number;
+      const addend = addends.values[index] ?? 0;
       if (isSpecial || specialB[column] === 1 || addend - addend !== 0) {
         const found = specialSum(sa, sb, from, k, addend);
         if (found !== undefined) {
@@ -248,9 +248,9 @@ export function multiplyTerms(product: TermProduct): void {
           continue;
         }
       }
-      let largest = addends.exponents[index] as number;
+      let largest = addends.exponents[index] ?? 0;
       for (let at = 0; at < k; at++) {
-        const exponent = (ea[at] as number) + (eb[from + at] as number);
+        const exponent = (ea[at] ?? 0) + (eb[from + at] ?? 0);
         if (exponent > largest) largest = exponent;
       }
       if (largest <= zeroExponent / 2) {
@@ -259,10 +259,10 @@ export function multiplyTerms(product: TermProduct): void {
       }
       let sum = Math.trunc(addend * 2 ** (fraction - largest));
       for (let at = 0; at < k; at++) {
-        const distance = largest - (ea[at] as number) - (eb[from + at] as number);
+        const distance = largest - (ea[at] ?? 0) - (eb[from + at] ?? 0);
         if (distance > reach) continue;
         // Below 2^27 in magnitude, so that an integer conversion cuts off.
-        sum += ((sa[at] as number) * (sb[from + at] as number) * (powers[distance] as number)) | 0;
+        sum += ((sa[at] ?? 0) * (sb[from + at] ?? 0) * (powers[distance] ?? 0)) | 0;
       }
       c[index] = encodeSum(accumulator, sum * 2 ** (largest - fraction));
     }
@@ -280,13 +280,13 @@ function addendsOf(
   const divisor = 2 ** -scale;
   const asSingles = new Float32Array(c.buffer, c.byteOffset, c.length);
   for (let index = 0; index < c.length; index++) {
-    const code = c[index] as number;
+    const code = c[index] ?? 0;
     if ((code & (accumulator === "f32" ? 0x7fff_ffff : 0x7fff)) === 0) {
       exponents[index] = zeroExponent;
       continue;
     }
     values[index] =
-      (accumulator === "f32" ? (asSingles[index] as number) : decodeFloat("f16", code)) * divisor;
+      (accumulator === "f32" ? (asSingles[index] ?? 0) : decodeFloat("f16", code)) * divisor;
     exponents[index] =
       accumulator === "f32"
         ? Math.max(1, (code >>> 23) & 0xff) - 127 - scale
@@ -305,7 +305,7 @@ function specialSum(
 ): number | undefined {
   let sum = addend - addend === 0 ? 0 : addend;
   for (let at = 0; at < k; at++) {
-    const product = (sa[at] as number) * (sb[from + at] as number);
+    const product = (sa[at] ?? 0) * (sb[from + at] ?? 0);
     if (product - product !== 0) sum += product;
   }
   return sum - sum === 0 ? undefined : sum;
@@ -332,7 +332,7 @@ export function decodeNibbles(
   scales: BlockScales,
   sign: 1 | -1 = 1,
 ): ScaledNibbles {
-  const doubled = Int8Array.from(codes, (code) => sign * (doubledValues[code & 15] as number));
+  const doubled = Int8Array.from(codes, (code) => sign * (doubledValues[code & 15] ?? 0));
   return { rows, k: codes.length / rows, doubled, scales };
 }
 
@@ -345,7 +345,7 @@ function groupScales({ rows, k, scales }: ScaledNibbles): Terms {
   for (let row = 0; row < rows; row++)
     for (let at = 0; at < perRow; at++) {
       const code = scales.codes[row * scales.perRow + Math.floor((at * scales.perRow) / perRow)];
-      const [significand, exponent] = scaleTerm(scales.format, code as number);
+      const [significand, exponent] = scaleTerm(scales.format, code ?? 0);
       significands[row * perRow + at] = significand;
       exponents[row * perRow + at] = exponent;
       if (significand !== significand) special[row] = 1;
@@ -372,27 +372,25 @@ export function multiplyNibbles(
     const picks = indices?.subarray(row * a.k, (row + 1) * a.k);
     for (let column = 0; column < columns; column++) {
       const index = row * columns + column;
-      const addend = addends.values[index] as number;
+      const addend = addends.values[index] ?? 0;
       if (scalesA.special[row] === 1 || scalesB.special[column] === 1 || addend !== addend) {
         c[index] = nanCodes.f32;
         continue;
       }
       if (addend - addend !== 0) continue;
-      let largest = addends.exponents[index] as number;
+      let largest = addends.exponents[index] ?? 0;
       for (let at = 0; at < groups; at++) {
         const from = column * b.k;
         let sum = 0;
         for (let element = at * group; element < (at + 1) * group; element++) {
-          const k = picks === undefined ? element : (picks[element] as number);
-          sum += (own[element] as number) * (b.doubled[from + k] as number);
+          const k = picks === undefined ? element : (picks[element] ?? 0);
+          sum += (own[element] ?? 0) * (b.doubled[from + k] ?? 0);
         }
         const left = row * groups + at;
         const right = column * groups + at;
         sums[at] =
-          (sum / 4) *
-          (scalesA.significands[left] as number) *
-          (scalesB.significands[right] as number);
-        const exponent = (scalesA.exponents[left] as number) + (scalesB.exponents[right] as number);
+          (sum / 4) * (scalesA.significands[left] ?? 0) * (scalesB.significands[right] ?? 0);
+        const exponent = (scalesA.exponents[left] ?? 0) + (scalesB.exponents[right] ?? 0);
         if (exponent > largest) largest = exponent;
       }
       if (largest <= zeroExponent / 2) {
@@ -402,10 +400,10 @@ export function multiplyNibbles(
       let total = Math.trunc(addend * 2 ** (groupFraction - largest));
       for (let at = 0; at < groups; at++) {
         const exponent =
-          (scalesA.exponents[row * groups + at] as number) +
-          (scalesB.exponents[column * groups + at] as number);
+          (scalesA.exponents[row * groups + at] ?? 0) +
+          (scalesB.exponents[column * groups + at] ?? 0);
         if (largest - exponent <= 80)
-          total += Math.trunc((sums[at] as number) * 2 ** (groupFraction + exponent - largest));
+          total += Math.trunc((sums[at] ?? 0) * 2 ** (groupFraction + exponent - largest));
       }
       c[index] = encodeSum("f32", total * 2 ** (largest - groupFraction));
     }
@@ -430,11 +428,11 @@ export function multiplyBytesExactly(
     for (let column = 0; column < columns; column++) {
       let sum = 0;
       for (let at = 0; at < k; at++) {
-        const other = indices === undefined ? at : (indices[row * k + at] as number);
-        sum += (a[row * k + at] as number) * (b[column * depth + other] as number);
+        const other = indices === undefined ? at : (indices[row * k + at] ?? 0);
+        sum += (a[row * k + at] ?? 0) * (b[column * depth + other] ?? 0);
       }
       const index = row * columns + column;
-      const total = ((c[index] as number) | 0) + sum;
+      const total = ((c[index] ?? 0) | 0) + sum;
       c[index] = saturates ? Math.min(2 ** 31 - 1, Math.max(-(2 ** 31), total)) : total;
     }
 }
