@@ -62,6 +62,8 @@ const setSwizzle: Replace = (view, _axis, value) => {
 
 interface MapField {
   readonly replace: Replace;
+  /** The largest value whose bits in a map are known. */
+  readonly largest?: number;
   /** How many axes it has; 0 where it is one for the map. */
   readonly axes: number;
 }
@@ -73,9 +75,9 @@ const fields: { readonly [name: string]: MapField } = {
   global_dim: { replace: count(mapFields.extent), axes: largestRank },
   global_stride: { replace: setStride, axes: largestRank - 1 },
   element_stride: { replace: count(mapFields.elementStride), axes: largestRank },
-  elemtype: { replace: setType, axes: 0 },
+  elemtype: { replace: setType, axes: 0, largest: 12 },
   interleave_layout: { replace: plain(mapFields.interleave), axes: 0 },
-  swizzle_mode: { replace: setSwizzle, axes: 0 },
+  swizzle_mode: { replace: setSwizzle, axes: 0, largest: 3 },
   fill_mode: { replace: plain(mapFields.fill), axes: 0 },
 };
 
@@ -97,6 +99,8 @@ function replaceRule(instruction: CollectiveInstruction): Collective | undefined
   const [target] = operands;
   const value = operands.at(-1);
   if (field === undefined || target === undefined || value === undefined) return undefined;
+  const constant = value.operand.kind === "integer" ? Number(value.operand.value) : 0;
+  if (constant > (field.largest ?? Infinity)) return undefined;
   const ordinal = operands[1]?.operand;
   const axis = field.axes === 0 ? 0 : ordinal?.kind === "integer" ? Number(ordinal.value) : -1;
   if (axis < 0 || axis >= Math.max(1, field.axes)) return undefined;
