@@ -12,7 +12,7 @@ import { i32, load, op as operation, read } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression, Local } from "../loops/ir.ts";
 import { both, expressionOf, mulExtents } from "./held.ts";
-import type { Extent, HeldRef } from "./held.ts";
+import type { Bounds, Extent, HeldRef } from "./held.ts";
 import { origin, vectorAxis } from "./elements.ts";
 import type { Elements, Position } from "./elements.ts";
 import {
@@ -147,6 +147,13 @@ export function windowAccess(
   }));
   if (axis < 0 || along === undefined || !isDense(ref, axis))
     return { address, wide: undefined, lanes };
+  const uniform = position.every(({ inner, vector }) => vector || !inner);
+  if (along.inner && uniform) {
+    if (elements.isInside) return { address, wide: true, lanes };
+    const whole = wholeRow(prologue, bounds, extent);
+    const inside = both(prologue, rows, whole);
+    if (inside !== undefined) elements.insideConditions.push(inside);
+  }
   let wide = rows;
   if (bounds !== undefined) {
     const last = b.keep(i32.add(along.at, i32.of(laneCount)));
@@ -155,6 +162,19 @@ export function windowAccess(
     wide = both(b, wide, b.keep(operation("i32.le_s", last, expressionOf(bounds.upper))));
   }
   return { address, wide: wide ?? true, lanes };
+}
+
+/** Whether a row of so many elements lies within bounds; undefined where there are none. */
+function wholeRow(
+  b: FunctionBuilder,
+  bounds: Bounds | undefined,
+  extent: number,
+): Expression | undefined {
+  if (bounds === undefined) return undefined;
+  const { lower, upper } = bounds;
+  const begins =
+    lower === 0 ? undefined : b.keep(operation("i32.le_s", expressionOf(lower), i32.of(0)));
+  return both(b, begins, b.keep(operation("i32.ge_s", expressionOf(upper), i32.of(extent))));
 }
 
 /** What is the same in all rounds of the innermost loop is put together before it. */

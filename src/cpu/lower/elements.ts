@@ -68,6 +68,10 @@ export class Elements {
   readonly body: FunctionBuilder;
   /** Elements along the vector's axis. */
   readonly extent: number;
+  /** Whether all windows are known to hold whole rows. */
+  readonly isInside: boolean;
+  /** What holds, before the innermost loop, where they do. */
+  readonly insideConditions: Expression[] = [];
   readonly #known = new Map<string, Lanes>();
   readonly #addresses = new Map<string, Expression>();
 
@@ -76,11 +80,13 @@ export class Elements {
     prologue: FunctionBuilder,
     body: FunctionBuilder,
     extent: number,
+    isInside = false,
   ) {
     this.lowering = lowering;
     this.prologue = prologue;
     this.body = body;
     this.extent = extent;
+    this.isInside = isInside;
   }
 
   /** The builder of what is computed at the position. */

@@ -8,7 +8,7 @@
 import type { AnyOp, Value } from "../../ir/node.ts";
 import { i32, op as operation, read } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
-import type { Expression } from "../loops/ir.ts";
+import type { Expression, Statement } from "../loops/ir.ts";
 import { Elements, origin } from "./elements.ts";
 import type { Coordinate, Position } from "./elements.ts";
 import type { HeldRef } from "./held.ts";
@@ -138,7 +138,55 @@ export function rounds(
 }
 
 /**
- * The loops over all elements of a shape. `body` is called once, with what evaluates tiles at the position of its round.
+ * The innermost loop, with what is computed before it. Where a row may reach outside of a window there are two: one for rows
+ * that lie inside, whose vectors are whole, and one that looks at each vector.
+ */
+export function innermost(
+  lowering: Lowering,
+  b: FunctionBuilder,
+  extent: number,
+  step: number,
+  write: (elements: Elements, at: Expression, isLoop: boolean) => void,
+): void {
+  const prologue = b.fork();
+  if (extent <= step) {
+    write(new Elements(lowering, prologue, prologue, extent), i32.of(0), false);
+    b.append(prologue.statements);
+    return;
+  }
+  const index = b.local("i32", "j");
+  const loop = (statements: readonly Statement[]): void => {
+    b.set(index, i32.of(0));
+    b.loop((again) => {
+      b.append(statements);
+      b.set(index, i32.add(read(index), i32.of(step)));
+      b.branch(again, operation("i32.lt_u", read(index), i32.of(extent)));
+    });
+  };
+  const careful = new Elements(lowering, prologue, b.fork(), extent);
+  write(careful, read(index), true);
+  b.append(prologue.statements);
+  const [first, ...others] = careful.insideConditions;
+  if (first === undefined) {
+    loop(careful.body.statements);
+    return;
+  }
+  const whole = new Elements(lowering, b.fork(), b.fork(), extent, true);
+  write(whole, read(index), true);
+  const inside = others.reduce((all, one) => operation("i32.and", all, one), first);
+  b.if(
+    inside,
+    () => {
+      b.append(whole.prologue.statements);
+      loop(whole.body.statements);
+    },
+    () => loop(careful.body.statements),
+  );
+}
+
+/**
+ * The loops over all elements of a shape. `body` is called for each form of the innermost one, with what evaluates
+ * tiles at the position of its round.
  */
 export function overElements(
   lowering: Lowering,
@@ -161,22 +209,10 @@ export function overElements(
       });
       return;
     }
-    const prologue = b.fork();
-    const round = b.fork();
-    const index = b.local("i32", "j");
-    const single = extent <= laneCount;
-    const at = single ? i32.of(0) : read(index);
-    const vector: Coordinate = { at, vector: true, inner: !single };
-    const all = inner === undefined ? coordinates : [...coordinates, vector];
-    const elements = new Elements(lowering, prologue, single ? prologue : round, extent);
-    body(elements, positionOf(shape, groups, all));
-    b.append(prologue.statements);
-    if (single) return;
-    b.set(index, i32.of(0));
-    b.loop((again) => {
-      b.append(round.statements);
-      b.set(index, i32.add(read(index), i32.of(laneCount)));
-      b.branch(again, operation("i32.lt_u", read(index), i32.of(extent)));
+    innermost(lowering, b, extent, laneCount, (elements, at, isLoop) => {
+      const vector: Coordinate = { at, vector: true, inner: isLoop };
+      const all = inner === undefined ? coordinates : [...coordinates, vector];
+      body(elements, positionOf(shape, groups, all));
     });
   };
   nest(0);

@@ -32,7 +32,7 @@ import {
 } from "./lanes.ts";
 import type { Lanes } from "./lanes.ts";
 import { shapeOf } from "./lazy.ts";
-import { axisGroups, groupExtent, joins, positionOf, rounds } from "./loops-of-tiles.ts";
+import { axisGroups, groupExtent, innermost, joins, positionOf, rounds } from "./loops-of-tiles.ts";
 import type { Lowering } from "./lowering.ts";
 
 export const stepFunctions = {
@@ -222,8 +222,29 @@ function sumsAtOnce({ lowering, source }: Plan, extent: number): number {
   return light && extent >= 64 && extent % 16 === 0 ? 4 : 1;
 }
 
+/** Coordinates that stay the same in the innermost loop. */
+function uniform(list: readonly Expression[]): readonly Coordinate[] {
+  return list.map((at) => ({ at, vector: false, inner: false }));
+}
+
+/** Lanes behind the last element of a row change nothing. */
+function cutBehind(
+  elements: Elements,
+  { fn }: Plan,
+  lanes: Lanes,
+  { at, inner }: Coordinate,
+): Lanes {
+  const b = inner ? elements.body : elements.prologue;
+  const identity = constantScalar(lanes.dtype, identityOf(fn, lanes.dtype));
+  const rest = splatLanes(elements.prologue, lanes.dtype, identity);
+  const steps = vector("i32x4", [0, 1, 2, 3]);
+  const numbers = operation("i32x4.add", operation("i32x4.splat", at), steps);
+  const mask = b.keep(operation("i32x4.lt_s", numbers, splat("i32x4", elements.extent)));
+  return selectLanes(b, mask, lanes, rest);
+}
+
 function alongRows(plan: Plan, b: FunctionBuilder): void {
-  const { lowering, shape, kept, reduced, source, fn, target } = plan;
+  const { lowering, shape, kept, reduced, source, target } = plan;
   const inner = reduced.at(-1);
   const outer = reduced.slice(0, -1);
   const extent = inner === undefined ? 1 : groupExtent(shape, inner);
@@ -233,47 +254,20 @@ function alongRows(plan: Plan, b: FunctionBuilder): void {
     const [first] = sums;
     if (first === undefined) return;
     loopOver(b, shape, outer, (goes) => {
-      const prologue = b.fork();
-      const step = laneCount * several;
-      const single = extent <= step;
-      const round = single ? prologue : b.fork();
-      const index = b.local("i32", "j");
-      const elements = new Elements(lowering, prologue, round, extent);
-      sums.forEach((sum, place) => {
-        const at = single
-          ? i32.of(laneCount * place)
-          : round.keep(i32.add(read(index), i32.of(laneCount * place)));
-        const uniform = (list: readonly Expression[]): readonly Coordinate[] =>
-          list.map((one) => ({ at: one, vector: false, inner: false }));
-        const own: Coordinate = { at, vector: inner !== undefined, inner: !single };
-        const order = [...kept, ...outer, ...(inner === undefined ? [] : [inner])];
-        const position = positionOf(shape, order, [...uniform(stays), ...uniform(goes), own]);
-        const builder = elements.builderAt(position);
-        let lanes = widened(elements.evaluate(source, position), builder);
-        if (extent % laneCount !== 0) {
-          const rest = splatLanes(
-            prologue,
-            sum.dtype,
-            constantScalar(sum.dtype, identityOf(fn, sum.dtype)),
+      innermost(lowering, b, extent, laneCount * several, (elements, start, isLoop) =>
+        sums.forEach((sum, place) => {
+          const at = elements.body.keep(i32.add(start, i32.of(laneCount * place)));
+          const own: Coordinate = { at, vector: inner !== undefined, inner: isLoop };
+          const order = [...kept, ...outer, ...(inner === undefined ? [] : [inner])];
+          const position = positionOf(shape, order, [...uniform(stays), ...uniform(goes), own]);
+          const builder = elements.builderAt(position);
+          const lanes = widened(elements.evaluate(source, position), builder);
+          sum.add(
+            builder,
+            extent % laneCount === 0 ? lanes : cutBehind(elements, plan, lanes, own),
           );
-          const numbers = operation(
-            "i32x4.add",
-            operation("i32x4.splat", at),
-            vector("i32x4", [0, 1, 2, 3]),
-          );
-          const mask = builder.keep(operation("i32x4.lt_s", numbers, splat("i32x4", extent)));
-          lanes = selectLanes(builder, mask, lanes, rest);
-        }
-        sum.add(builder, lanes);
-      });
-      b.append(prologue.statements);
-      if (single) return;
-      b.set(index, i32.of(0));
-      b.loop((again) => {
-        b.append(round.statements);
-        b.set(index, i32.add(read(index), i32.of(step)));
-        b.branch(again, operation("i32.lt_u", read(index), i32.of(extent)));
-      });
+        }),
+      );
     });
     const total = sums
       .slice(1)
@@ -300,8 +294,6 @@ function downColumns(plan: Plan, b: FunctionBuilder): void {
         const count = inner === undefined ? 1 : groupExtent(shape, inner);
         const index = b.local("i32", "k");
         const elements = new Elements(lowering, prologue, round, extent);
-        const uniform = (list: readonly Expression[]): readonly Coordinate[] =>
-          list.map((one) => ({ at: one, vector: false, inner: false }));
         const order = [...rows, columns, ...outer, ...(inner === undefined ? [] : [inner])];
         const position = positionOf(shape, order, [
           ...uniform(stays),
