@@ -48,7 +48,6 @@ export const languageReasons: Reasons = {
   formatArray: { matrix: host },
   formatScaledArray: { matrix: host },
   formatLeaks: { example: fragment, matrix: host },
-  fromElements: { matrix: host },
   fromNested: { matrix: host },
   holders: { matrix: host },
   isOperation: {
@@ -73,7 +72,6 @@ export const languageReasons: Reasons = {
   registersPerLane: { matrix: host },
   relayoutCost: { matrix: host },
   replication: { matrix: host },
-  scaledHostArray: { matrix: host },
   scaledNumbers: { matrix: host },
   setRegisters: {
     example: fragment,
@@ -158,7 +156,6 @@ export const kernelReasons: Reasons = {
   map: { gradient: ownFunction },
   scaledMatmul: {
     gradient: "`nn.scaledDotGeneral` of arrays, whose gradients are such products",
-    matrix: onHosts,
     benchmark: asMuch("matmul"),
   },
   packWeights: { gradient: fewBits, matrix: onHosts, benchmark: asMuch("copy") },
