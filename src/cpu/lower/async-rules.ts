@@ -7,7 +7,7 @@ import { elementsPerWord } from "../../formats/arithmetic/sparse-dot.ts";
 import { op as operation } from "../loops/builder.ts";
 import { windowAccess, windowLanes } from "./access.ts";
 import { binaryRule, castRule } from "./arithmetic.ts";
-import { emitProduct, productDtype } from "./dot.ts";
+import { emitProduct, factorTile, productDtype } from "./dot.ts";
 import { elementOf } from "./elements.ts";
 import type { HeldTile } from "./held.ts";
 import { joinsInWindow, axisGroups, overElements } from "./loops-of-tiles.ts";
@@ -17,7 +17,7 @@ import { requireUsable } from "./memory-faults.ts";
 import type { LoweringRules, RegionLowering } from "./regions.ts";
 import { storeAccess } from "./store.ts";
 import { arrive } from "./sync-rules.ts";
-import { factorOf, factorTile, sumsOf, zeroTile } from "./tile-rules.ts";
+import { factorOf, sumsOf, zeroTile } from "./tile-rules.ts";
 import { pass } from "./value-rules.ts";
 
 function fillOf(dtype: DType, fill: "zero" | "nan"): number | bigint | undefined {

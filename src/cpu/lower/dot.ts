@@ -1,22 +1,28 @@
 /**
- * Matrix products: a block of four rows by eight columns is summed in eight vectors, down k.
+ * Matrix products of tiles: micro-kernels (`src/cpu/products`) on factors where they lie, or on packed panels of them.
  *
- *   c[i … i+3, j … j+7] += a[i … i+3, k] · b[k, j … j+7]
+ *   a tile whose columns stay in the cache       as it is
+ *   any other tile                               packed
+ *   a window on memory, or its load              packed from there, where it lies inside of its array; elsewhere its tile is
  *
- * Factors lie in f32 (of integers in i32), the right one in whole vectors a row; other formats are converted before.
+ * Packing converts narrow formats, and takes transposes as other strides.
  */
-import { f32, i32 as int32 } from "../../formats/dtype.ts";
+import { f32, f64, i32 as int32 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { Value } from "../../ir/node.ts";
-import { call, i32, load, op as operation, read, splat } from "../loops/builder.ts";
-import type { FunctionBuilder } from "../loops/builder.ts";
+import type { Op, Value } from "../../ir/node.ts";
+import { i32, op as operation } from "../loops/builder.ts";
 import type { Callee, Expression } from "../loops/ir.ts";
-import { castRule } from "./arithmetic.ts";
-import { windowLanes } from "./access.ts";
-import { computesInSingle } from "./floats.ts";
-import type { HeldTile } from "./held.ts";
-import { laneKind } from "./lanes.ts";
-import { overElements } from "./loops-of-tiles.ts";
+import { numberBytes } from "../products/micro-kernel.ts";
+import type { ProductNumbers } from "../products/micro-kernel.ts";
+import { packingSlack } from "../products/packing.ts";
+import { defineOperandPacking, productNumbers } from "../products/product.ts";
+import { blockShape, defineTileProduct } from "../products/tile-product.ts";
+import type { TileProduct } from "../products/tile-product.ts";
+import { windowBase, windowLanes } from "./access.ts";
+import { both, expressionOf, mulExtents } from "./held.ts";
+import type { Bounds, Extent, HeldRef, HeldTile } from "./held.ts";
+import { slotBytes } from "./lanes.ts";
+import { axisGroups, overElements } from "./loops-of-tiles.ts";
 import { tileAddress } from "./lowering.ts";
 import type { Lowering } from "./lowering.ts";
 import { storeIntoTile, tileOf } from "./tiles.ts";
@@ -27,201 +33,245 @@ export interface Factor {
   readonly shape: readonly number[];
 }
 
+const sumFormats: { readonly [N in ProductNumbers]: DType } = {
+  f32,
+  f64,
+  i32: int32,
+  pairs: int32,
+};
+
 /** The format in which products are summed; undefined where vectors do not have it. */
 export function productDtype(left: DType, right: DType, accumulator: DType): DType | undefined {
-  const isNarrow = (dtype: DType): boolean =>
-    dtype.kind === "float" && dtype.bits <= 16 && castRule(dtype, f32) !== undefined;
-  const single = (dtype: DType): boolean => dtype.name === "f32" || isNarrow(dtype);
-  if (single(left) && single(right) && computesInSingle(accumulator)) return f32;
-  const integer = (dtype: DType): boolean => dtype.kind !== "float" && dtype.bits <= 32;
-  if (integer(left) && integer(right) && accumulator.name === "i32") return int32;
-  return undefined;
+  const numbers = productNumbers({ a: left, b: right });
+  // Sums of f64 are fused multiply-adds, one after the other, which vectors do not promise.
+  if (numbers === undefined || numbers === "f64") return undefined;
+  const sums = sumFormats[numbers];
+  if (sums === accumulator) return sums;
+  return sums === f32 && accumulator.kind === "float" && accumulator.bits === 16 ? f32 : undefined;
 }
 
-/** A factor in the format of the sums, its rows `width` elements apart. */
-function packed(
-  lowering: Lowering,
-  { value, dtype, shape }: Factor,
-  to: DType,
-  width: number,
-): HeldTile {
+/** Where elements of a factor lie: the address of the first, and the bytes between rows and between columns. */
+interface Source {
+  readonly dtype: DType;
+  readonly address: Expression;
+  readonly row: Extent;
+  readonly column: Extent;
+  /** An i32 that says whether all elements lie there; undefined where they do. */
+  readonly isInside?: Expression | undefined;
+}
+
+function tileSource(lowering: Lowering, tile: HeldTile): Source {
+  const { dtype, shape } = tile;
+  const [, columns = 1] = shape;
+  const bytes = slotBytes(dtype);
+  const address = tileAddress(lowering.b, tile);
+  return { dtype, address, row: columns * bytes, column: bytes };
+}
+
+/** Whether all indices of an axis are in bounds; undefined where that is known, or false where it never is. */
+function insideOf(
+  { b }: Lowering,
+  bounds: Bounds | undefined,
+  extent: number,
+): Expression | undefined {
+  if (bounds === undefined) return undefined;
+  const { lower, upper } = bounds;
+  if (typeof lower === "number" && typeof upper === "number" && lower <= 0 && upper >= extent)
+    return undefined;
+  const above = operation("i32.le_s", expressionOf(lower), i32.of(0));
+  const below = operation("i32.ge_s", expressionOf(upper), i32.of(extent));
+  return b.keep(operation("i32.and", above, below), "inside");
+}
+
+function windowSource(lowering: Lowering, ref: HeldRef): Source | undefined {
+  const [row, column] = ref.strides;
+  const { b } = lowering;
+  if (row === undefined || column === undefined || ref.strides.length !== 2) return undefined;
+  if (ref.packed || ref.fault !== undefined) return undefined;
+  const bytes = slotBytes(ref.dtype);
+  const inside = ref.bounds.map((bounds, axis) => {
+    const size = ref.sizes[axis];
+    return typeof size === "number" ? insideOf(lowering, bounds, size) : undefined;
+  });
+  if (ref.sizes.some((size) => typeof size !== "number")) return undefined;
+  return {
+    dtype: ref.dtype,
+    address: windowBase(b, ref),
+    row: mulExtents(b, row, bytes),
+    column: mulExtents(b, column, bytes),
+    isInside: both(b, inside[0], inside[1]),
+  };
+}
+
+function isPlainLoad({ operands }: Op<"load">): boolean {
+  return operands.indices.length === 0 && operands.where === undefined;
+}
+
+/** Where the factor lies in memory already; undefined where it has to be computed or converted element by element. */
+function sourceOf(lowering: Lowering, value: Value): Source | undefined {
   const held = lowering.held(value);
-  const [rows = 1, columns = 1] = shape;
-  if (held.kind === "tile" && dtype === to && columns === width) return held;
-  const tile = lowering.temporaryTile(to, [rows, width]);
-  const cast = castRule(dtype, to);
-  if (cast === undefined) throw new Error(`${dtype.name} is not converted to ${to.name}`);
-  const source = held.kind === "ref" ? undefined : value;
-  if (source !== undefined && held.kind !== "lazy") tileOf(lowering, value);
-  lowering.root("pack", rows * columns, (b) =>
-    overElements(lowering, b, shape, [[0], [1]], (elements, position) => {
-      const lanes =
-        held.kind === "ref"
-          ? windowLanes(elements, held, position)
-          : elements.evaluate(value, position);
-      const builder = elements.builderAt(position);
-      storeIntoTile(elements, tile, position, cast({ builder, relaxed: false }, lanes));
-    }),
+  if (held.kind === "tile") return held.shape.length === 2 ? tileSource(lowering, held) : undefined;
+  if (held.kind === "ref") return windowSource(lowering, held);
+  if (held.kind !== "lazy") return undefined;
+  const { op } = held;
+  if (op.kind === "load")
+    return isPlainLoad(op) ? windowSource(lowering, lowering.ref(op.operands.ref)) : undefined;
+  if (op.kind !== "transpose" || op.attributes.permutation.join() !== "1,0") return undefined;
+  const turned = sourceOf(lowering, op.operands.source);
+  return turned && { ...turned, row: turned.column, column: turned.row };
+}
+
+/** A factor as a tile in its own format, also of a window. */
+export function factorTile(lowering: Lowering, { value, dtype, shape }: Factor): HeldTile {
+  const held = lowering.held(value);
+  if (held.kind !== "ref") return tileOf(lowering, value);
+  const tile = lowering.temporaryTile(dtype, shape);
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  lowering.root("window", count, (b) =>
+    overElements(
+      lowering,
+      b,
+      shape,
+      axisGroups(shape, () => false),
+      (elements, position) =>
+        storeIntoTile(elements, tile, position, windowLanes(elements, held, position)),
+    ),
   );
   return tile;
 }
 
-/** Adds the product of the factors to the sums, a tile whose rows may be padded. */
+/** Adds the product of the factors to the sums. */
 export function emitProduct(lowering: Lowering, left: Factor, right: Factor, sums: HeldTile): void {
+  const numbers = productNumbers({ a: left.dtype, b: right.dtype });
+  if (numbers === undefined) throw new Error(`no product of ${left.dtype.name}`);
   const [m = 1, k = 1] = left.shape;
   const [, n = 1] = right.shape;
-  const { dtype } = sums;
-  const width = Math.ceil(n / 4) * 4;
-  const a = packed(lowering, left, dtype, k);
-  const b = packed(lowering, right, dtype, width);
-  const padded = width === n ? sums : lowering.temporaryTile(dtype, [m, width]);
-  if (padded !== sums) copyRows(lowering, sums, n, padded, width, m);
-  const addresses = [a, b, padded].map((tile) => tileAddress(lowering.b, tile));
-  const product = productFunction(lowering, dtype);
-  lowering.b.run(call(product, ...addresses, i32.of(m), i32.of(width), i32.of(k)));
-  if (padded !== sums) copyRows(lowering, padded, width, sums, n, m);
+  const bytes = numberBytes[numbers];
+  const steps = numbers === "pairs" ? Math.ceil(k / 2) : k;
+  const shape = blockShape(numbers);
+  const a = panelsOf(lowering, left, { numbers, steps, lines: m, width: shape.rows, side: "left" });
+  const b = panelsOf(lowering, right, {
+    numbers,
+    steps,
+    lines: n,
+    width: shape.columns,
+    side: "right",
+  });
+  const product = productOf(lowering, {
+    numbers,
+    m,
+    n,
+    steps,
+    aRow: a.line,
+    aStep: a.step,
+    aBlockRow: a.blockLine,
+    bStep: b.step,
+    bBlockColumn: b.blockLine,
+    cRow: n * bytes,
+    accumulates: true,
+    relaxed: lowering.relaxed,
+  });
+  lowering.b.call(product, a.address, b.address, tileAddress(lowering.b, sums));
 }
 
-/** Rows of words from one distance to another. */
-function copyRows(
-  { b }: Lowering,
-  from: HeldTile,
-  fromWidth: number,
-  to: HeldTile,
-  toWidth: number,
-  rows: number,
-): void {
-  const bytes = 4 * Math.min(fromWidth, toWidth);
-  b.countedLoop(i32.of(0), i32.of(rows), 1, (row) => {
-    const target = i32.add(to.base, i32.mul(row, i32.of(4 * toWidth)));
-    const source = i32.add(from.base, i32.mul(row, i32.of(4 * fromWidth)));
-    b.run(
-      operation(
-        "memory.copy",
-        i32.add(target, i32.of(to.offset)),
-        i32.add(source, i32.of(from.offset)),
-        i32.of(bytes),
-      ),
+interface PanelRequest {
+  readonly numbers: ProductNumbers;
+  readonly steps: number;
+  /** Rows of the left factor, columns of the right one, and how many of them a block has. */
+  readonly lines: number;
+  readonly width: number;
+  readonly side: "left" | "right";
+}
+
+interface Panels {
+  readonly address: Expression;
+  /** Bytes between lines of a block, between steps, and between lines on the way to another block. */
+  readonly line: number;
+  readonly step: number;
+  readonly blockLine: number;
+}
+
+/** Whether a strip of a block's columns, a cache line a step, stays in half of the first cache: 64 sets of 8 lines. */
+function staysInCache(rowBytes: number, steps: number): boolean {
+  const apart = rowBytes & -rowBytes;
+  const sets = Math.max(1, 64 / Math.max(1, Math.min(64, apart / 64)));
+  return steps <= 4 * sets;
+}
+
+function panelsOf(lowering: Lowering, factor: Factor, request: PanelRequest): Panels {
+  const { numbers, steps, lines, width, side } = request;
+  const bytes = numberBytes[numbers];
+  const held = lowering.held(factor.value);
+  const isPlain = factor.dtype === sumFormats[numbers] && numbers !== "pairs";
+  const known = sourceOf(lowering, factor.value);
+  // Elements that have to be computed are so first; a window is read where it lies.
+  const tile =
+    known === undefined || held.kind === "tile" ? factorTile(lowering, factor) : undefined;
+  if (tile !== undefined && isPlain) {
+    const { address, row, column } = tileSource(lowering, tile);
+    if (typeof row === "number" && typeof column === "number") {
+      if (side === "left") return { address, line: row, step: column, blockLine: row };
+      if (staysInCache(row, steps)) return { address, line: column, step: row, blockLine: column };
+    }
+  }
+  const panelLines = Math.ceil(lines / width) * width;
+  const slack = packingSlack(width, bytes);
+  const storage = lowering.scratch.take(panelLines * steps * bytes + slack);
+  lowering.temporaries.push(storage);
+  const target = lowering.b.keep(
+    i32.add(lowering.scratchAddress, i32.of(storage.offset)),
+    "panels",
+  );
+  const pack = (source: Source): void => packInto(lowering, factor, request, source, target);
+  if (tile !== undefined) pack(tileSource(lowering, tile));
+  else if (known?.isInside === undefined) {
+    if (known !== undefined) pack(known);
+  } else
+    lowering.b.if(
+      known.isInside,
+      () => pack(known),
+      () => pack(tileSource(lowering, factorTile(lowering, factor))),
     );
-  });
+  return { address: target, line: bytes, step: width * bytes, blockLine: steps * bytes };
+}
+
+function packInto(
+  lowering: Lowering,
+  { shape }: Factor,
+  { numbers, lines, width, side }: PanelRequest,
+  { dtype, address, row, column }: Source,
+  target: Expression,
+): void {
+  const [first = 1, second = 1] = shape;
+  const steps = side === "left" ? second : first;
+  const [line, step] = side === "left" ? [row, column] : [column, row];
+  const pack = cached(lowering, `pack ${numbers} ${dtype.name} ${width}`, () =>
+    defineOperandPacking(lowering.module, numbers, { from: dtype, lines: width }),
+  );
+  lowering.b.call(
+    pack,
+    address,
+    target,
+    i32.of(lines),
+    i32.of(steps),
+    expressionOf(line),
+    expressionOf(step),
+  );
+}
+
+function productOf(lowering: Lowering, product: TileProduct): Callee {
+  return cached(lowering, `product ${JSON.stringify(product)}`, () =>
+    defineTileProduct(lowering.module, product),
+  );
 }
 
 const functions = new WeakMap<Lowering, Map<string, Callee>>();
 
-/** sums += a · b: addresses, then rows, columns (a multiple of four) and k. */
-function productFunction(lowering: Lowering, dtype: DType): Callee {
+/** A function of the kernel's module, defined where it is first wanted. */
+function cached(lowering: Lowering, key: string, define: () => Callee): Callee {
   const known = functions.get(lowering) ?? new Map<string, Callee>();
   functions.set(lowering, known);
-  const found = known.get(dtype.name);
-  if (found !== undefined) return found;
-  const { module } = lowering;
-  const blocks = [4, 2, 1].map((rows) =>
-    [2, 1].map((vectors) => blockFunction(lowering, dtype, rows, vectors)),
-  );
-  const callee = module.define(
-    `product_${dtype.name}`,
-    ["i32", "i32", "i32", "i32", "i32", "i32"],
-    [],
-    (b, left, right, sums, m, n, k) => {
-      const row = b.variable(i32.of(0), "i");
-      const [byFour = [], byTwo = [], byOne = []] = blocks;
-      const band = (list: readonly Callee[], rows: number): void => {
-        const a = b.keep(i32.add(left, i32.mul(read(row), i32.mul(k, i32.of(4)))), "a");
-        const c = b.keep(i32.add(sums, i32.mul(read(row), i32.mul(n, i32.of(4)))), "c");
-        const column = b.variable(i32.of(0), "j");
-        const [wide, narrow] = list;
-        if (wide === undefined || narrow === undefined) return;
-        const block = (callee: Callee): Expression =>
-          call(
-            callee,
-            a,
-            i32.add(right, i32.mul(read(column), i32.of(4))),
-            i32.add(c, i32.mul(read(column), i32.of(4))),
-            n,
-            k,
-          );
-        b.whileLoop(
-          () => operation("i32.le_s", i32.add(read(column), i32.of(8)), n),
-          () => {
-            b.run(block(wide));
-            b.set(column, i32.add(read(column), i32.of(8)));
-          },
-        );
-        b.if(operation("i32.lt_s", read(column), n), () => b.run(block(narrow)));
-        b.set(row, i32.add(read(row), i32.of(rows)));
-      };
-      b.whileLoop(
-        () => operation("i32.le_s", i32.add(read(row), i32.of(4)), m),
-        () => band(byFour, 4),
-      );
-      b.if(operation("i32.le_s", i32.add(read(row), i32.of(2)), m), () => band(byTwo, 2));
-      b.if(operation("i32.lt_s", read(row), m), () => band(byOne, 1));
-    },
-    { names: ["left", "right", "sums", "m", "n", "k"] },
-  );
-  known.set(dtype.name, callee);
-  return callee;
-}
-
-/** One block of the sums: a, b, c, columns of a row of b and c, and k. */
-function blockFunction(
-  { module, relaxed }: Lowering,
-  dtype: DType,
-  rows: number,
-  vectors: number,
-): Callee {
-  const float = laneKind(dtype) === "f32";
-  const add = (b: FunctionBuilder, sum: Expression, left: Expression, right: Expression) => {
-    if (float && relaxed) return operation("f32x4.relaxed_madd", left, right, sum);
-    return operation(
-      float ? "f32x4.add" : "i32x4.add",
-      sum,
-      b.keep(operation(float ? "f32x4.mul" : "i32x4.mul", left, right)),
-    );
-  };
-  return module.define(
-    `product_${rows}x${4 * vectors}_${dtype.name}`,
-    ["i32", "i32", "i32", "i32", "i32"],
-    [],
-    (b, left, right, result, n, k) => {
-      const stride = b.keep(i32.mul(n, i32.of(4)), "stride");
-      const places = Array.from({ length: rows }, (_, row) =>
-        b.keep(i32.add(left, i32.mul(i32.mul(k, i32.of(4)), i32.of(row))), "row"),
-      );
-      const sums = Array.from({ length: rows * vectors }, () =>
-        b.variable(splat("f32x4", 0), "sum"),
-      );
-      const place = b.variable(i32.of(0), "k");
-      const end = b.keep(i32.mul(k, i32.of(4)), "end");
-      const column = b.variable(right, "b");
-      b.if(operation("i32.gt_s", end, i32.of(0)), () =>
-        b.loop((again) => {
-          const columns = Array.from({ length: vectors }, (_, index) =>
-            b.keep(load("v128.load", read(column), 16 * index), "b"),
-          );
-          places.forEach((row, index) => {
-            const one = b.keep(load("v128.load32_splat", i32.add(row, read(place))), "a");
-            columns.forEach((vector, side) => {
-              const sum = sums[index * vectors + side];
-              if (sum !== undefined) b.set(sum, add(b, read(sum), one, vector));
-            });
-          });
-          b.set(column, i32.add(read(column), stride));
-          b.set(place, i32.add(read(place), i32.of(4)));
-          b.branch(again, operation("i32.lt_u", read(place), end));
-        }),
-      );
-      for (let row = 0; row < rows; row++) {
-        const to = b.keep(i32.add(result, i32.mul(stride, i32.of(row))), "to");
-        for (let side = 0; side < vectors; side++) {
-          const sum = sums[row * vectors + side];
-          if (sum === undefined) continue;
-          const old = load("v128.load", to, 16 * side);
-          const total = operation(float ? "f32x4.add" : "i32x4.add", old, read(sum));
-          b.store("v128.store", to, total, 16 * side);
-        }
-      }
-    },
-    { names: ["left", "right", "sums", "n", "k"] },
-  );
+  const found = known.get(key) ?? define();
+  known.set(key, found);
+  return found;
 }

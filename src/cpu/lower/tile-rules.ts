@@ -6,14 +6,13 @@ import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { tileOps } from "../../ir/ops/tiles.ts";
 import { i32, op as operation } from "../loops/builder.ts";
 import { castRule } from "./arithmetic.ts";
-import { windowLanes } from "./access.ts";
-import { emitProduct, productDtype } from "./dot.ts";
+import { emitProduct, factorTile, productDtype } from "./dot.ts";
 import type { Factor } from "./dot.ts";
 import { rowStrides } from "./elements.ts";
 import type { HeldTile } from "./held.ts";
 import { slotBytes } from "./lanes.ts";
 import { dtypeOf, shapeOf } from "./lazy.ts";
-import { axisGroups, overElements } from "./loops-of-tiles.ts";
+import { overElements } from "./loops-of-tiles.ts";
 import { tileAddress } from "./lowering.ts";
 import type { Lowering } from "./lowering.ts";
 import { emitReduce, reduceRule } from "./reduce.ts";
@@ -174,25 +173,6 @@ export function factorOf(value: Value): Factor {
   const { type } = value;
   if (type.kind === "ref") return { value, dtype: type.dtype, shape: type.shape.map(Number) };
   return { value, dtype: dtypeOf(value), shape: shapeOf(value) };
-}
-
-/** A factor as a tile in its own format, also of a window. */
-export function factorTile(lowering: Lowering, { value, dtype, shape }: Factor): HeldTile {
-  const held = lowering.held(value);
-  if (held.kind !== "ref") return tileOf(lowering, value);
-  const tile = lowering.temporaryTile(dtype, shape);
-  const count = shape.reduce((product, extent) => product * extent, 1);
-  lowering.root("window", count, (b) =>
-    overElements(
-      lowering,
-      b,
-      shape,
-      axisGroups(shape, () => false),
-      (elements, position) =>
-        storeIntoTile(elements, tile, position, windowLanes(elements, held, position)),
-    ),
-  );
-  return tile;
 }
 
 /** Where a product's sums begin: in the accumulator's memory, where nobody reads it any more. */

@@ -8,15 +8,14 @@ import type { DType } from "../../formats/dtype.ts";
 import { i32, load, op, read, select, splat } from "../loops/builder.ts";
 import type { FunctionBuilder, ModuleBuilder } from "../loops/builder.ts";
 import type { Callee, Expression } from "../loops/ir.ts";
-import { lineAddresses, overPanels, panelBody } from "./panels.ts";
+import { isPaired, lineAddresses, overPanels, panelBody } from "./panels.ts";
 import type { Packing, Panel } from "./panels.ts";
 
 /** As `definePacking`: of integers of at most 8 bits, an element a byte. */
 export function defineIntegerPacking(module: ModuleBuilder, packing: Packing): Callee {
   const { from } = packing;
-  if (from.bits > 8 || from.kind === "float")
-    throw new Error(`${from.name} is no integer of 8 bits`);
-  return overPanels(module, packing, 4, [
+  if (!isPaired(from)) throw new Error(`${from.name} is no integer of 8 bits`);
+  return overPanels(module, packing, 4, true, [
     { when: "lines", write: copiedPairs(packing) },
     { when: "any", write: gatheredPairs(packing) },
   ]);

@@ -8,20 +8,29 @@
  *     a    c c c c  c c c c         needs one vector of A at a time, and 6 × 8 is the fastest.
  *     a    c c c c  c c c c
  *
- * Integers are 16 bits wide and come in pairs of steps, which one instruction multiplies and adds: exact for all formats of 8
- * bits. Columns that fill no vector are loaded with what lies behind them, and not stored.
+ * Integers of 8 bits are widened to 16 and come in pairs of steps, which one instruction multiplies and adds, exactly. Columns that fill no vector are loaded with what lies behind them, and not stored.
  */
 import { i32, load, op, read, splat } from "../loops/builder.ts";
 import type { FunctionBuilder, ModuleBuilder } from "../loops/builder.ts";
 import type { Callee, Expression, Local } from "../loops/ir.ts";
 
-/** What C holds; of i32 operands are pairs of i16. */
-export type ProductNumbers = "f32" | "f64" | "i32";
+/** What is multiplied and summed: words of i32, or pairs of i16 that are summed in i32. */
+export type ProductNumbers = "f32" | "f64" | "i32" | "pairs";
 
 /** Columns of C in a vector. */
-export const vectorColumns: { readonly [N in ProductNumbers]: number } = { f32: 4, f64: 2, i32: 4 };
+export const vectorColumns: { readonly [N in ProductNumbers]: number } = {
+  f32: 4,
+  f64: 2,
+  i32: 4,
+  pairs: 4,
+};
 /** Bytes of an element of C, and of what a step takes of a row of A. */
-export const numberBytes: { readonly [N in ProductNumbers]: number } = { f32: 4, f64: 8, i32: 4 };
+export const numberBytes: { readonly [N in ProductNumbers]: number } = {
+  f32: 4,
+  f64: 8,
+  i32: 4,
+  pairs: 4,
+};
 
 /** Applied to sums before they are stored: a vector of row `row` from column `column` on. */
 export type Epilogue = (
@@ -151,7 +160,8 @@ class Block {
 
   #added(left: Expression, right: Expression, sum: Expression): Expression {
     const { numbers, relaxed } = this.#kernel;
-    if (numbers === "i32") return op("i32x4.add", op("i32x4.dot_i16x8_s", left, right), sum);
+    if (numbers === "pairs") return op("i32x4.add", op("i32x4.dot_i16x8_s", left, right), sum);
+    if (numbers === "i32") return op("i32x4.add", op("i32x4.mul", left, right), sum);
     const shape = numbers === "f32" ? "f32x4" : "f64x2";
     return relaxed
       ? op(`${shape}.relaxed_madd`, left, right, sum)

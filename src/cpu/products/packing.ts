@@ -7,7 +7,7 @@
  * Elements are converted on the way. Lines that are neighbours in memory are copied, steps that are neighbours are turned 4 × 4, and others
  * are gathered. A panel with fewer lines repeats its last one, and panels may be written up to three steps behind their end.
  */
-import { f32, f64 } from "../../formats/dtype.ts";
+import { f32, f64, i32 as int32 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { convertParts } from "../convert/index.ts";
 import { i32, load, loadLane, op, read, shuffleLanes, splat } from "../loops/builder.ts";
@@ -22,7 +22,7 @@ export function packingSlack(lines: number, bytes: number): number {
   return 3 * lines * bytes;
 }
 
-/** Four neighbours in memory as vectors of what a format computes in. */
+/** Four neighbours in memory as vectors of what a format is multiplied in. */
 export function loadNumbers(
   builder: FunctionBuilder,
   from: DType,
@@ -31,7 +31,7 @@ export function loadNumbers(
 ): readonly Expression[] {
   const keep = (value: Expression): Expression => builder.keep(value);
   const sign = from.kind === "signed" ? "s" : "u";
-  const to = from.bits === 64 ? f64 : f32;
+  const to = from.kind !== "float" ? int32 : from.bits === 64 ? f64 : f32;
   const code = { builder, relaxed: false };
   switch (slotBytes(from)) {
     case 8: {
@@ -86,7 +86,7 @@ export function transpose4(
 export function definePacking(module: ModuleBuilder, packing: Packing): Callee {
   const { from } = packing;
   const turned = { when: "steps", write: turnedPanel(packing) } as const;
-  return overPanels(module, packing, from.bits === 64 ? 8 : 4, [
+  return overPanels(module, packing, from.bits === 64 ? 8 : 4, false, [
     { when: "lines", write: copiedPanel(packing) },
     ...(from.bits === 64 ? [] : [turned]),
     { when: "any", write: gatheredPanel(packing) },

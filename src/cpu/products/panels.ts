@@ -8,7 +8,7 @@ import type { Callee, Expression } from "../loops/ir.ts";
 export const slotBytes = ({ bits }: DType): number => Math.ceil(bits / 8);
 
 export interface Packing {
-  /** The format of the source, one element a slot: f64 stays, floats become f32, and integers pairs of i16. */
+  /** The format of the source, one element a slot: f64 stays, other floats become f32, and integers i32 or pairs of i16. */
   readonly from: DType;
   /** Lines of a panel, an even number. */
   readonly lines: number;
@@ -61,6 +61,7 @@ export function overPanels(
   module: ModuleBuilder,
   { from, lines }: Packing,
   targetBytes: number,
+  inPairs: boolean,
   ways: readonly Way[],
 ): Callee {
   const types = parameters.map(() => "i32" as const);
@@ -76,9 +77,7 @@ export function overPanels(
     const { steps, count, lineStride, stepStride } = panel;
     const origin = builder.variable(panel.source, "from");
     const to = builder.variable(panel.target, "to");
-    const packedSteps = isPaired(from)
-      ? op("i32.shr_u", i32.add(steps, i32.of(1)), i32.of(1))
-      : steps;
+    const packedSteps = inPairs ? op("i32.shr_u", i32.add(steps, i32.of(1)), i32.of(1)) : steps;
     const panelBytes = builder.keep(i32.mul(packedSteps, stepBytes));
     const areNeighbours = (stride: Expression): Expression =>
       builder.keep(op("i32.eq", stride, i32.of(element)));
@@ -105,6 +104,6 @@ export function overPanels(
 }
 
 /** Integers of at most 8 bits are packed in pairs, for exact products. */
-function isPaired({ bits, kind }: DType): boolean {
+export function isPaired({ bits, kind }: DType): boolean {
   return bits <= 8 && (kind === "signed" || kind === "unsigned");
 }

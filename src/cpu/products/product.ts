@@ -16,11 +16,13 @@ import { defineIntegerPacking } from "./integer-packing.ts";
 import { defineMicroKernel, numberBytes } from "./micro-kernel.ts";
 import type { Epilogue, MicroKernel, ProductNumbers } from "./micro-kernel.ts";
 import { definePacking, packingSlack } from "./packing.ts";
+import { isPaired } from "./panels.ts";
+import type { Packing } from "./panels.ts";
 import { blockShape } from "./tile-product.ts";
 import type { BlockShape } from "./tile-product.ts";
 
 export interface Product {
-  /** Formats of A and B, an element a slot; C is f64 of f64, i32 of integers, and f32 of others. */
+  /** Formats of A and B, an element a slot; C is f64 of f64, i32 of integers of at most 32 bits, and f32 of other floats. */
   readonly a: DType;
   readonly b: DType;
   readonly relaxed: boolean;
@@ -31,9 +33,31 @@ export interface Product {
 /** Rows and columns are multiples of those of every micro-kernel. */
 const blocks = { rows: 96, steps: 384, columns: 1024 } as const;
 
-export function productNumbers({ a, b }: Pick<Product, "a" | "b">): ProductNumbers {
-  if (a.kind !== "float" && b.kind !== "float" && a.bits <= 8 && b.bits <= 8) return "i32";
-  return a.name === "f64" && b.name === "f64" ? "f64" : "f32";
+/** In what products of two formats are summed; undefined where they are not. */
+export function productNumbers({ a, b }: Pick<Product, "a" | "b">): ProductNumbers | undefined {
+  if (a.kind === "float" && b.kind === "float") {
+    if (a.name === "f64" || b.name === "f64") return a === b ? "f64" : undefined;
+    return "f32";
+  }
+  if (a.kind === "float" || b.kind === "float" || a.bits > 32 || b.bits > 32) return undefined;
+  return isPaired(a) && isPaired(b) ? "pairs" : "i32";
+}
+
+function requiredNumbers(product: Product): ProductNumbers {
+  const numbers = productNumbers(product);
+  if (numbers !== undefined) return numbers;
+  throw new Error(`no product of ${product.a.name} and ${product.b.name}`);
+}
+
+/** A function that packs an operand of such a product. */
+export function defineOperandPacking(
+  module: ModuleBuilder,
+  numbers: ProductNumbers,
+  packing: Packing,
+): Callee {
+  return numbers === "pairs"
+    ? defineIntegerPacking(module, packing)
+    : definePacking(module, packing);
 }
 
 interface Scratch {
@@ -53,7 +77,7 @@ function scratchOf(numbers: ProductNumbers, { rows, columns }: BlockShape): Scra
 
 /** Bytes of scratch that a product wants, aligned to 64. */
 export function productScratchBytes(product: Product): number {
-  const numbers = productNumbers(product);
+  const numbers = requiredNumbers(product);
   return scratchOf(numbers, product.shape ?? blockShape(numbers)).bytes;
 }
 
@@ -73,12 +97,11 @@ export const productParameters = [
   "scratch",
 ] as const;
 export function defineProduct(module: ModuleBuilder, product: Product): Callee {
-  const numbers = productNumbers(product);
+  const numbers = requiredNumbers(product);
   const shape = product.shape ?? blockShape(numbers);
   const bytes = numberBytes[numbers];
-  const pack = numbers === "i32" ? defineIntegerPacking : definePacking;
-  const packA = pack(module, { from: product.a, lines: shape.rows });
-  const packB = pack(module, { from: product.b, lines: shape.columns });
+  const packA = defineOperandPacking(module, numbers, { from: product.a, lines: shape.rows });
+  const packB = defineOperandPacking(module, numbers, { from: product.b, lines: shape.columns });
   const strip = defineStrip(module, product, numbers, shape);
   const scratch = scratchOf(numbers, shape);
   return module.define(
@@ -111,7 +134,7 @@ export function defineProduct(module: ModuleBuilder, product: Product): Callee {
             builder.call(packA, fromA, p("scratch"), rows, here, p("aRow"), p("aStep"));
             const c = at(i32.add(p("c"), i32.mul(column, i32.of(bytes))), row, p("cRow"));
             const packed =
-              numbers === "i32" ? op("i32.shr_u", i32.add(here, i32.of(1)), i32.of(1)) : here;
+              numbers === "pairs" ? op("i32.shr_u", i32.add(here, i32.of(1)), i32.of(1)) : here;
             const edge = i32.add(p("scratch"), i32.of(scratch.edge));
             builder.call(
               strip,
