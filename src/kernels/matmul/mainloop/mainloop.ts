@@ -64,8 +64,8 @@ export function sumsFor(work: Work): (...given: Parameters<typeof plainSums>) =>
 /** Tells every block that fills it that a slot has been read. */
 function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
   const { cluster } = form.configuration;
-  // TMA overwrites metadata and scales that lanes have read.
-  if (metadata !== undefined || scalesTravel(form.problem, form.sizes.k)) commitShared();
+  // TMA overwrites metadata that lanes have read.
+  if (metadata !== undefined) commitShared();
   if (cluster === 1) empty.at(slot).arrive();
   else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });
 }
@@ -392,6 +392,8 @@ function promotedSums(
     // What else there is to do is done while tensor cores multiply. From memory scales are asked for a step before they are used.
     const own = travels ? ofStep(step, carried.slot) : carried.scales;
     const scales = travels ? nothing : ofStep(step.add(1).minimum(steps.sub(1)));
+    // TMA overwrites scales that lanes have read.
+    if (travels) commitShared();
     const product = begun.wait();
     release(work, carried.slot);
     return {
