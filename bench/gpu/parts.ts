@@ -18,6 +18,7 @@ import type { PagedTask } from "./cases/paged.ts";
 import { formatCases } from "./cases/product-formats.ts";
 import { raggedCase, raggedOuterCase, raggedWeightsCase } from "./cases/ragged.ts";
 import type { RaggedTask } from "./cases/ragged.ts";
+import { scaledCases } from "./cases/scaled.ts";
 
 /** m, n, k: squares, wide and deep ones, those of language models, uneven ones, and few rows. */
 export const productShapes: readonly (readonly [m: number, n: number, k: number])[] = [
@@ -161,4 +162,5 @@ export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<
   ["ragged", raggedProducts()],
   ...productParts(),
   ["matmul-formats", formatCases(8192, 4096)],
+  ["scaled", scaledCases],
 ]);

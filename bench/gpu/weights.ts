@@ -4,14 +4,14 @@
  *
  *   node dist/cli/main.js run bench/gpu/weights.ts [-- ROWS …]
  */
-import { bf16, dim, f8e4m3fn, i4, i8, open, toNumbers } from "tilewright";
+import { bf16, dim, f4e2m1fn, f8e4m3fn, f8e8m0fnu, i4, i8, open, toNumbers } from "tilewright";
 import type { DeviceArray, DType } from "tilewright";
 import { dequantizeWeights, matmul, quantized, quantizeWeights } from "tilewright/kernels";
 import type { WeightFormat } from "tilewright/kernels";
 import { bench } from "tilewright/bench";
 import { randomArray } from "./random.ts";
 
-const [n, k, group] = [8192, 28672, 128];
+const [n, k] = [8192, 28672];
 /** Sets of arrays, so that no cache holds the weights until they are used again. */
 const sets = 3;
 /** Rounding of scaled weights, of sums and of results, in parts of the greatest result. */
@@ -23,12 +23,18 @@ const plain = Array.from({ length: sets }, (_, seed) =>
   randomArray(device, bf16, [k, n], seed + 50),
 );
 
-/** Weights in a format: stored, the product that takes them, and the weights that they stand for. */
-function weightsOf<D extends WeightFormat>(dtype: DType<D>) {
-  const spec = quantized(dtype, [dim("k"), dim("n")], { groupSize: group, scale: bf16 });
+/** Weights in a format, with a scale for so many along k: stored, the product that takes them, and the weights that they stand for. */
+function weightsOf<D extends WeightFormat, S extends "bf16" | "f8e8m0fnu" | "f8e4m3fn">(
+  dtype: DType<D>,
+  group: number,
+  scale: DType<S>,
+) {
+  const spec = quantized(dtype, [dim("k"), dim("n")], { groupSize: group, scale, as: bf16 });
+  // Scales of parts of 128 elements lie side by side.
+  const unit = Math.max(group, 128);
   const stored = plain.map((x) => {
     const b = device.allocate(dtype, [n, k]);
-    const bScale = device.allocate(bf16, [k / group, n]);
+    const bScale = device.allocate(scale, [k / unit, (n * unit) / group]);
     device.launch(quantizeWeights({ x: bf16, b: spec }), { x, b, bScale });
     return { b, bScale };
   });
@@ -72,7 +78,13 @@ async function requireAlike(
 }
 
 const product = matmul({ a: bf16, b: bf16 });
-const quantised = { i4: weightsOf(i4), i8: weightsOf(i8), f8e4m3fn: weightsOf(f8e4m3fn) };
+const quantised = {
+  i4: weightsOf(i4, 128, bf16),
+  i8: weightsOf(i8, 128, bf16),
+  f8e4m3fn: weightsOf(f8e4m3fn, 128, bf16),
+  mxfp4: weightsOf(f4e2m1fn, 32, f8e8m0fnu),
+  nvfp4: weightsOf(f4e2m1fn, 16, f8e4m3fn),
+};
 
 for (const m of given.length > 0 ? given : [1, 8, 16, 32, 64, 4096]) {
   const rows = plain.map((_, seed) => randomArray(device, bf16, [m, k], seed));
