@@ -16,38 +16,44 @@ export interface ScaleTiles {
   readonly divided: (numbers: Tile<"f32">) => Tile<"f32">;
 }
 
-/** What is known of the numbers of blocks. */
-export interface BlockNumbers {
-  /** Whether they have 11 bits at most: numbers of f16 and bf16. */
-  readonly isShort: boolean;
-  /** Whether none is infinite. */
-  readonly isFinite: boolean;
-}
-
-/** The scales of blocks with these largest magnitudes. */
+/** The scales of blocks with these largest magnitudes; whether numbers have 11 bits at most, as those of f16 and bf16 have, `isShort` says. */
 export function scaleTiles(
   largest: Tile<"f32">,
   record: ScaledFormat,
   rounding: ScaleRounding,
-  { isShort, isFinite }: BlockNumbers,
+  isShort: boolean,
 ): ScaleTiles {
   const { scale } = record;
   if (scale.name === "f8e8m0fnu") return powers(largest, record, rounding, isShort);
   const found = largest.div(record.largest);
   if (scale.name === "f32") return { codes: found, divided: dividedBy(found, isShort) };
   const codes = found.minimum(floatFormats[scale.name].maxFinite).cast(scale);
-  const factors = codes.cast(f32);
-  const isZero = factors.eq(0);
-  const divisors = isZero.select(1, factors) as Tile<"f32">;
-  const quotient = isFinite
-    ? exactQuotient(divisors, divisors.reciprocal(), "once")
-    : (numbers: Tile<"f32">) => numbers.div(divisors);
-  return { codes, divided: (numbers) => isZero.select(0, quotient(numbers)) as Tile<"f32"> };
+  return { codes, divided: dividedByFew(codes.cast(f32)) };
+}
+
+/** Numbers divided by scales of four bits, or +0 where these are 0. */
+function dividedByFew(scales: Tile<"f32">): ScaleTiles["divided"] {
+  const isZero = scales.eq(0);
+  const { most, rest } = twoReciprocals(isZero.select(1, scales) as Tile<"f32">);
+  const orZero = (value: typeof most) => isZero.select(0, value as Tile<"f32">) as Tile<"f32">;
+  const added = isZero.select(0, constant(f32, -0)) as Tile<"f32">;
+  return (numbers) => numbers.fma(orZero(most), numbers.fma(orZero(rest), added));
+}
+
+/**
+ * A number just below the reciprocal of another, and what it lacks: `x.fma(most, x.mul(rest))` is the quotient, infinities and zeros with their signs too. It is rounded as division rounds where the divisor has
+ * four bits. Where the dividend has 11 bits it is but for few significands, of all of which both quotients, that are neighbours, have 13 bits at least: so none of them is a
+ * number of 7 bits, and elements of four bits and scales of four are the same.
+ */
+function twoReciprocals(divisor: Tile<"f32"> | Scalar<"f32">) {
+  const nearest = divisor.reciprocal();
+  const most = nearest.bitcast(u32).sub(1).bitcast(f32);
+  return { most, rest: most.fma(divisor.neg(), 1).mul(nearest) };
 }
 
 /**
  * Quotients by a number that many are divided by, for a multiplication and two or four fma each, and rounded as division rounds them: what is left of the dividend
- * is exact, and corrects the quotient. Once is enough for dividends of up to 11 bits, and for divisors of up to 4: all significands of these were tried.
+ * is exact, and corrects the quotient. Once is enough for dividends of up to 11 bits: all significands of these were tried.
  * Neither may be infinite, and nothing be lost below 2^-149. The signs are such that zeros keep theirs.
  */
 export function exactQuotient(
@@ -64,16 +70,11 @@ export function exactQuotient(
   };
 }
 
-/** What numbers beside a global scale are bounded by: beyond it elements are the largest there is beside the largest scale, whatever they are. */
-const farBeyond = 2 ** 60;
 /** Global scales whose quotients are made of reciprocals; with others numbers are divided. */
 const usualScales = { least: 2 ** -40, most: 2 ** 40 } as const;
 
-/** Numbers within bounds, in f32 or in bf16, where two take one instruction. */
-export function boundedNumbers(numbers: Tile): Tile {
-  const wide = numbers.dtype === dtypes.bf16 ? numbers : numbers.cast(f32);
-  return (wide as Tile<"f32">).minimum(farBeyond).maximum(-farBeyond);
-}
+/** What numbers are bounded by, for infinities to have quotients: elements are the largest there is from there on, beside the largest scale. */
+const farBeyond = 2 ** 60;
 
 /** Numbers of blocks, and the largest magnitudes of these. */
 export type Quotients = {
@@ -87,8 +88,7 @@ export function largestOf(blocks: Tile): Tile<"f32"> {
 }
 
 /**
- * Such numbers divided by a global scale, and within bounds again. The largest quotient is that of the largest number, but beside a scale that makes zeros or infinities
- * no numbers.
+ * Numbers divided by a global scale. The largest quotient is that of the largest number, but beside a scale that makes zeros or infinities no numbers.
  */
 export function globalQuotients(
   { largest, numbers }: Quotients,
@@ -99,14 +99,23 @@ export function globalQuotients(
   return when(
     size.ge(usualScales.least).and(size.le(usualScales.most)),
     (): Quotients => {
-      const quotient = exactQuotient(scale, scale.reciprocal(), isShort ? "once" : "twice");
+      const quotient = globalQuotient(scale, isShort);
       return { largest: quotient(largest).abs(), numbers: quotient(numbers) };
     },
     (): Quotients => {
-      const quotients = boundedNumbers(numbers.div(scale)) as Tile<"f32">;
+      const quotients = numbers.div(scale) as Tile<"f32">;
       return { largest: largestOf(quotients), numbers: quotients };
     },
   );
+}
+
+function globalQuotient(scale: Scalar<"f32">, isShort: boolean): ScaleTiles["divided"] {
+  if (isShort) {
+    const { most, rest } = twoReciprocals(scale);
+    return (numbers) => numbers.fma(most, numbers.mul(rest)) as Tile<"f32">;
+  }
+  const quotient = exactQuotient(scale, scale.reciprocal(), "twice");
+  return (numbers) => quotient(numbers.minimum(farBeyond).maximum(-farBeyond) as Tile<"f32">);
 }
 
 /**

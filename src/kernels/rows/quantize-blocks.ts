@@ -22,7 +22,8 @@ import type {
 import { scaleRoundings } from "../../formats/scaled/scale-rounding.ts";
 import type { ScaleRounding } from "../../formats/scaled/scale-rounding.ts";
 import { ceilDivSize, shapeText } from "../../ir/size.ts";
-import { cdiv, dim, kernel, slice, tensor } from "../../lang/index.ts";
+import type { Dimension, Size } from "../../ir/size.ts";
+import { cdiv, constant, dim, kernel, slice, tensor } from "../../lang/index.ts";
 import type { Empty, KernelDefinition, Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
 import { lanesPerWarp } from "../../targets/target.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -39,7 +40,7 @@ import {
 import type { GivenArray } from "../support/arguments.ts";
 import { alignedDimension, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
 import type { Quotients } from "./block-scale-tiles.ts";
-import { boundedNumbers, globalQuotients, largestOf, scaleTiles } from "./block-scale-tiles.ts";
+import { globalQuotients, largestOf, scaleTiles } from "./block-scale-tiles.ts";
 
 /** x and the further arrays, of a tile, in f32. */
 export type PrologueTiles<I> = { readonly x: Tile<"f32"> } & {
@@ -255,12 +256,21 @@ interface Folded {
   readonly block: readonly [rows: number, columns: number];
 }
 
-function fold(shape: readonly number[], record: ScaledFormat, axis: number): Folded {
+function fold(
+  shape: readonly number[],
+  record: ScaledFormat,
+  axis: number,
+  isAlone: boolean,
+): Folded {
   const [across] = record.block;
   const extents = blockExtents(record, shape.length, axis);
   const product = (list: readonly number[]): number => list.reduce((all, each) => all * each, 1);
   const last = shape.length - 1;
   const columns = shape[last] ?? 1;
+  const [all, length] = [product(shape), extents[last] ?? 1];
+  // Blocks that rows are divided by follow each other as if there were one row.
+  const isOneRow = axis === last && across === 1 && columns % length === 0;
+  if (isOneRow && isAlone && all < 2 ** 31) return { shape: [1, 1, all], block: [1, length] };
   // Rows of a block: the axis itself, or the one beside it; where a row has its own scales, all rows are alike.
   if (axis === last && across === 1)
     return { shape: [1, product(shape.slice(0, -1)), columns], block: [1, extents[last] ?? 1] };
@@ -314,7 +324,8 @@ function planBlocks(
 ): Planned<QuantizeBlocksConfiguration> {
   const { x, record, axis, inputs, kernels } = problem;
   const { shape } = laidOut(x, dimensions);
-  const folded = fold(shape, record, axis);
+  const isAlone = Object.values(inputs).every((input) => input.shape.length > 1);
+  const folded = fold(shape, record, axis, isAlone);
   const configuration = configure(folded);
   const [batch, rows, columns] = folded.shape;
   if (batch * rows * columns === 0) return { configuration, source: "heuristic", launches: [] };
@@ -323,8 +334,8 @@ function planBlocks(
   const launches = () => {
     const sizes = [
       alignedDimension("rows", rows),
-      alignedDimension("columns", columns),
-      last === columns,
+      columnsOf(columns, configuration.columns),
+      [last === columns, batch * rows === 1],
     ];
     const text = JSON.stringify([configuration, folded.block, sizes]);
     const known = kernels.get(text) ?? blockKernel(problem, folded, configuration);
@@ -348,6 +359,13 @@ function planBlocks(
   return { configuration, source: "heuristic", launches };
 }
 
+/** Columns, of which it is said what power of two divides them, up to those of a tile: whole tiles have no edges that lanes would look at. */
+function columnsOf(count: number, ofTile: number): Dimension {
+  let multipleOf = ofTile;
+  while (count % multipleOf !== 0) multipleOf /= 2;
+  return dim("columns", { multipleOf });
+}
+
 /** Elements, or their codes in u32, as they are stored: as elements or as bytes. */
 function asStored(made: Tile, element: DType, stored: DType): Tile {
   if (made.dtype === stored) return made;
@@ -358,16 +376,14 @@ function asStored(made: Tile, element: DType, stored: DType): Tile {
 
 function blockKernel(
   { x, record, stored, rounding, inputs, prologue }: Problem,
-  { shape: [, rowCount, columnCount], block: [down, across] }: Folded,
+  { shape: [batchCount, rowCount, columnCount], block: [down, across] }: Folded,
   { rows, columns, warps }: QuantizeBlocksConfiguration,
 ): KernelDefinition {
-  const sizes = [
-    dim("batch_size"),
-    alignedDimension("rows", rowCount),
-    alignedDimension("columns", columnCount),
-  ] as const;
-  const [, high, wide] = sizes;
-  const counts = [sizes[0], cdiv(high, down), cdiv(wide, across)] as const;
+  const isOneRow = batchCount === 1 && rowCount === 1;
+  const high: Size = isOneRow ? 1 : alignedDimension("rows", rowCount);
+  const wide = columnsOf(columnCount, columns);
+  const sizes: readonly Size[] = [isOneRow ? 1 : dim("batch_size"), high, wide];
+  const counts = [...sizes.slice(0, 1), cdiv(high, down), cdiv(wide, across)];
   const own = Object.entries(inputs).map(
     ([name, { dtype, shape }]) =>
       [name, tensor(dtype, shape.length === 1 ? [wide] : sizes)] as const,
@@ -375,7 +391,10 @@ function blockKernel(
   return kernel(
     {
       name: `quantize_${record.name}`,
-      grid: { column: cdiv(wide, columns), row: cdiv(high, rows), batch: sizes[0] },
+      grid: {
+        column: cdiv(wide, columns),
+        ...(!isOneRow && { row: cdiv(high, rows), batch: dim("batch_size") }),
+      },
       warps,
       ...(prologue === undefined && {
         minBlocksPerMultiprocessor: residentBlocks(x.dtype, rows * columns, warps),
@@ -389,7 +408,10 @@ function blockKernel(
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: Ref };
-      const { batch, row, column } = given as unknown as { readonly [name: string]: Scalar<"i32"> };
+      const axes = given as unknown as { readonly [name: string]: Scalar<"i32"> };
+      const none = constant(dtypes.i32, 0);
+      const [batch, row] = isOneRow ? [none, none] : [axes["batch"], axes["row"]];
+      const column = axes["column"] as Scalar<"i32">;
       const window = (of: Ref, height: number, width: number): Ref =>
         of.at(
           batch as never,
@@ -421,8 +443,12 @@ function blockKernel(
       const globalScale = record.hasGlobalScale
         ? (found("globalScale") as Ref<"f32">).at(0).loadScalar()
         : undefined;
-      const values = globalScale === undefined ? numbers() : boundedNumbers(numbers());
-      const blocks = values.reshape([rows / down, down, columns / across, across]) as Tile<"f32">;
+      const blocks = numbers().reshape([
+        rows / down,
+        down,
+        columns / across,
+        across,
+      ]) as Tile<"f32">;
       // Of numbers of 16 bits two at a time.
       const unscaled: Quotients = {
         largest: largestOf(blocks).cast(dtypes.f32),
@@ -430,10 +456,7 @@ function blockKernel(
       };
       const scaled =
         globalScale === undefined ? unscaled : globalQuotients(unscaled, globalScale, isShort);
-      const { codes, divided } = scaleTiles(scaled.largest, record, rounding, {
-        isShort,
-        isFinite: globalScale !== undefined,
-      });
+      const { codes, divided } = scaleTiles(scaled.largest, record, rounding, isShort);
       window(found("scale"), rows / down, columns / across).store(
         codes.reshape([rows / down, columns / across]),
       );
