@@ -23,7 +23,6 @@ import {
   sum,
   take,
   tanh,
-  transpose,
 } from "tilewright/arrays";
 import type { NDArray } from "tilewright/arrays";
 import type * as Jax from "@jax-js/jax";
@@ -202,11 +201,7 @@ export const programs: readonly CpuProgram[] = [
   {
     name: "attention 8 × 256 × 64",
     arguments: [f32(1, 256, 8, 64), f32(1, 256, 8, 64), f32(1, 256, 8, 64)],
-    ours: typed((...given) => {
-      const heads = (x: NDArray): F32 => transpose(x as F32, [0, 2, 1, 3]);
-      const [q, k, v] = given.map(heads) as [F32, F32, F32];
-      return nn.attention(q, k, v);
-    }),
+    ours: typed((q, k, v) => nn.attention(q as F32, k as F32, v as F32)),
     jax:
       ({ nn: layers }) =>
       (q, k, v) =>

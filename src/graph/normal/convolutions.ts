@@ -24,13 +24,32 @@ import {
 
 type Convolution = GraphOp<"stablehlo.convolution">;
 
+/** Which convolutions are worth the copy that patches are. */
+export interface PatchLimits {
+  /** The most channels. */
+  readonly channels: number;
+  /** Taps of fewer numbers than these are as well computed element by element. */
+  readonly leastTaps: number;
+  readonly leastProducts: number;
+  /** Patches of more bytes than these are not worth their memory. */
+  readonly bytes: number;
+}
+
 /** More channels than these fill enough of a tensor core's step. */
-const fewChannels = 4;
-/** Taps of fewer numbers than these are as well computed element by element. */
-const leastTaps = 16;
-const leastProducts = 1 << 20;
-/** Patches of more bytes than these are not worth their memory. */
-const mostBytes = 2 ** 30;
+export const tensorCorePatches: PatchLimits = {
+  channels: 4,
+  leastTaps: 16,
+  leastProducts: 1 << 20,
+  bytes: 2 ** 30,
+};
+
+/** Copies of rows are cheap on a CPU beside loads element by element. */
+export const cpuPatches: PatchLimits = {
+  channels: Infinity,
+  leastTaps: 8,
+  leastProducts: 1 << 14,
+  bytes: 2 ** 28,
+};
 
 interface Axis {
   readonly extent: number;
@@ -82,7 +101,7 @@ function isCut({ extent, positions, taps, stride, dilation, low }: Axis): boolea
   return low === 0 && extent === positions * taps && (isSide || isAcross);
 }
 
-function isWorthwhile(op: Convolution, { axes }: Windows): boolean {
+function isWorthwhile(op: Convolution, { axes }: Windows, worth: PatchLimits): boolean {
   const { lhs } = op.operands;
   const { shape, element } = typeOfValue(lhs);
   const [result] = op.results;
@@ -96,11 +115,11 @@ function isWorthwhile(op: Convolution, { axes }: Windows): boolean {
     elements[element].bits <= 32 &&
     elements[element].bits >= 16 &&
     element === typeOfValue(op.operands.rhs).element &&
-    (channels <= fewChannels || axes.every(isCut)) &&
+    (channels <= worth.channels || axes.every(isCut)) &&
     places > 1 &&
-    depth >= leastTaps &&
-    products >= leastProducts &&
-    (patches * elements[element].bits) / 8 <= mostBytes
+    depth >= worth.leastTaps &&
+    products >= worth.leastProducts &&
+    (patches * elements[element].bits) / 8 <= worth.bytes
   );
 }
 
@@ -193,10 +212,15 @@ function patchesOf(
 }
 
 /** The convolution as a product of its patches and its kernel; undefined where the library has a better way. */
-export function patchProduct(op: Convolution, builder: GraphBuilder): GraphValue | undefined {
+export function patchProduct(
+  op: Convolution,
+  builder: GraphBuilder,
+  worth: PatchLimits,
+): GraphValue | undefined {
   const [result] = op.results;
   const windows = windowsOf(op);
-  if (result === undefined || windows === undefined || !isWorthwhile(op, windows)) return undefined;
+  if (result === undefined || windows === undefined || !isWorthwhile(op, windows, worth))
+    return undefined;
   const numbers = op.attributes.dimension_numbers;
   const { isBatchFirst, axes } = windows;
   const count = axes.length;

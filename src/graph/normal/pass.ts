@@ -4,7 +4,8 @@ import { mapBodies, mapRegions, withOps } from "../passes/pass.ts";
 import type { GraphPass } from "../passes/pass.ts";
 import { constantPicks } from "./constant-picks.ts";
 import { gatheredProducts, scatteredProducts } from "./gather-algebra.ts";
-import { patchProduct } from "./convolutions.ts";
+import { patchProduct, tensorCorePatches } from "./convolutions.ts";
+import type { PatchLimits } from "./convolutions.ts";
 import { convolutionsOfClasses } from "./dilated-convolutions.ts";
 import { depthwiseSum } from "./depthwise.ts";
 import { groupedWeights } from "./grouped-weights.ts";
@@ -54,14 +55,19 @@ export const scatteredProductsPass: GraphPass = rewriting("scattered-products", 
 export const gatheredProductsPass: GraphPass = rewriting("gathered-products", gatheredProducts);
 
 /** Convolutions of few channels and gradients of grouped ones' kernels as products, depthwise ones as sums. */
-export const patchesPass: GraphPass = rewriting("patches", {
-  patches: (op, place) =>
-    op.kind === "stablehlo.convolution" ? patchProduct(op, place.builder) : undefined,
-  depthwise: (op, place) =>
-    op.kind === "stablehlo.convolution" ? depthwiseSum(op, place.builder) : undefined,
-  "grouped-weights": (op, place) =>
-    op.kind === "stablehlo.convolution" ? groupedWeights(op, place.builder) : undefined,
-});
+export const patchesPass: GraphPass = patchesPassFor(tensorCorePatches);
+
+/** The same where other convolutions are worth patches. */
+export function patchesPassFor(worth: PatchLimits): GraphPass {
+  return rewriting("patches", {
+    patches: (op, place) =>
+      op.kind === "stablehlo.convolution" ? patchProduct(op, place.builder, worth) : undefined,
+    depthwise: (op, place) =>
+      op.kind === "stablehlo.convolution" ? depthwiseSum(op, place.builder) : undefined,
+    "grouped-weights": (op, place) =>
+      op.kind === "stablehlo.convolution" ? groupedWeights(op, place.builder) : undefined,
+  });
+}
 
 /** Convolutions over operands with holes as convolutions without, but those that `isKept` says a kernel is for. */
 export function withoutHolesPass(

@@ -101,7 +101,10 @@ export function compilePlan(
   for (const { body, location: place } of inlined.functions.values())
     requireKnownTypes(body, place);
   return placing(location, () => {
-    const { body } = functionOf(runPasses(inlined, devicePasses(name, matmulPrecision)), name);
+    const { body } = functionOf(
+      runPasses(inlined, devicePasses(name, matmulPrecision, target)),
+      name,
+    );
     const unplaced = new Compiler(target).compile(body, declared, name, location);
     const given = donated && new Map(donated.map((index) => [index, undefined]));
     const { steps, aliases } = shareStorage(unplaced, given ?? donatedBy(asked));

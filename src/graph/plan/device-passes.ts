@@ -12,9 +12,11 @@ import {
   matmulPrecisionPass,
   normalProductsPass,
   patchesPass,
+  patchesPassFor,
   turnProductsPass,
   withoutHolesPass,
 } from "../normal/pass.ts";
+import { cpuPatches } from "../normal/convolutions.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import { csePass } from "../passes/cse.ts";
@@ -37,7 +39,11 @@ export interface CompileOptions {
 }
 
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
-export function devicePasses(name: string, precision: MatmulPrecision): readonly GraphPass[] {
+export function devicePasses(
+  name: string,
+  precision: MatmulPrecision,
+  { caches }: Pick<Target, "caches"> = {},
+): readonly GraphPass[] {
   return [
     inlinePass,
     associativeScansPass(applyRule),
@@ -48,7 +54,7 @@ export function devicePasses(name: string, precision: MatmulPrecision): readonly
     scatteredProductsPass,
     gatheredProductsPass,
     withoutHolesPass(keepsHoles),
-    patchesPass,
+    caches === undefined ? patchesPass : patchesPassFor(cpuPatches),
     expandPass,
     inlinePass,
     splitComplexPass(name),

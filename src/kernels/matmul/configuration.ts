@@ -30,11 +30,11 @@ export type MatmulConfiguration =
       /** Which kernel runs it. */
       readonly kernel: "plain";
       /** Rows of a block's part of the result: 64 or 128 on GPUs. */
-      readonly rows: 1 | 2 | 4 | 8 | 16 | 32 | 64 | 128;
+      readonly rows: number;
       /** Columns of a block's part of the result: 32, 64 or 128 on GPUs. */
-      readonly columns: 4 | 8 | 16 | 32 | 64 | 128 | 256;
-      /** 8 is of f64 alone, 256 of the CPU. */
-      readonly depth: 8 | 16 | 32 | 64 | 128 | 256;
+      readonly columns: number;
+      /** 16, 32, 64 or 128 on GPUs; 8 is of f64 alone. */
+      readonly depth: number;
       /** Parts of k that are summed apart, and then together in a fixed order. */
       readonly splitK: number;
     }

@@ -3,27 +3,28 @@
  * more than there are, and where the product is large there are tiles for several threads.
  *
  *   1024³ f32      128 × 256, steps of 256     128 KiB + 256 KiB + 128 KiB
- *   64 × 784 × 256 64 × 64, steps of 256       four tiles
+ *   64 × 784 × 256 64 × 128, steps of 196      two tiles
  */
 import type { Caches } from "../../../targets/target.ts";
 import type { PlainConfiguration, ProductSizes } from "../configuration.ts";
-import { suitsBlocks } from "../block-scales.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { plainDepthsOf } from "./plain-depths.ts";
 
-const rowChoices = [1, 2, 4, 8, 16, 32, 64, 128] as const;
-const columnChoices = [4, 8, 16, 32, 64, 128, 256] as const;
-const depthChoices = [8, 16, 32, 64, 128, 256] as const;
+/** The most rows, columns and elements of k of a tile, and what they are multiples of: rows and columns of micro-kernels. */
+const [mostRows, mostColumns, mostDepth] = [128, 256, 256];
+const [rowUnit, columnUnit, depthUnit] = [4, 8, 4];
+/** Depths that suit prologues, whose groups no step may cut. */
+const depthChoices = [8, 16, 32, 64, 128, 256];
 
 /** Of the second cache: the rest is for what passes through. */
 const usedPart = 0.75;
 /** Tiles of a large product, and the products that one of them has at least. */
 const [wantedTiles, leastProducts] = [4, 1 << 22];
 
-/** The least choice that holds so many, or the largest. */
-function holding<N extends number>(choices: readonly N[], count: number): N {
-  const last = choices.at(-1) as N;
-  return choices.find((each) => each >= count) ?? last;
+/** So many in equal parts of at most so many, each a multiple of the unit: 144 is one part of 144, 784 are four of 196. */
+function evenPart(count: number, most: number, unit: number): number {
+  const parts = Math.max(1, Math.ceil(count / most));
+  return Math.max(unit, unit * Math.ceil(count / parts / unit));
 }
 
 export function cacheTiles(
@@ -32,22 +33,24 @@ export function cacheTiles(
   { second }: Caches,
 ): PlainConfiguration {
   const bytes = problem.accumulator.bits / 8;
-  const depths = plainDepthsOf(problem, depthChoices);
-  const depth = holding(depths.length > 0 ? depths : depthChoices, k);
+  const depth = depthOf(problem, k);
   const fits = (rows: number, columns: number): boolean =>
-    bytes * (rows * depth + columns * depth + rows * columns) <= usedPart * second &&
-    suitsBlocks(problem, rows, "a") &&
-    suitsBlocks(problem, columns, "b");
-  const most = holding(rowChoices, m);
-  const rows = rowChoices.findLast((each) => each <= most && fits(each, 4)) ?? 1;
-  const widest = holding(columnChoices, n);
-  const fitting = columnChoices.filter((each) => each <= widest && fits(rows, each));
-  const tilesOf = (columns: number): number => batch * Math.ceil(m / rows) * Math.ceil(n / columns);
-  const columns =
-    fitting.findLast(
-      (each) => tilesOf(each) >= wantedTiles || (rows * each * k) / 2 < leastProducts,
-    ) ??
-    fitting[0] ??
-    4;
+    bytes * (rows * depth + columns * depth + rows * columns) <= usedPart * second;
+  let rows = m < rowUnit ? Math.max(1, m) : evenPart(m, mostRows, rowUnit);
+  let columns = evenPart(n, mostColumns, columnUnit);
+  while (!fits(rows, columns) && rows > rowUnit) rows = evenPart(rows, rows / 2, rowUnit);
+  if (problem.blockScales !== undefined) [rows, columns] = [64, 64];
+  const tiles = (): number => batch * Math.ceil(m / rows) * Math.ceil(n / columns);
+  while (tiles() < wantedTiles && rows * columns * k >= 2 * leastProducts && columns > columnUnit)
+    columns = evenPart(columns, columns / 2, columnUnit);
   return { kernel: "plain", rows, columns, depth, splitK: 1 };
+}
+
+/** An even part of k, or where an operand is computed or stored in groups, what suits these. */
+function depthOf(problem: MatmulProblem, k: number): number {
+  const { prologues, blockScales } = problem;
+  if ((prologues.a ?? prologues.b ?? blockScales) === undefined)
+    return evenPart(k, mostDepth, depthUnit);
+  const suiting = plainDepthsOf(problem, depthChoices);
+  return suiting.find((each) => each >= k) ?? suiting.at(-1) ?? depthUnit;
 }
