@@ -104,6 +104,20 @@ function bits(word: number, from: number, count: number): number {
   return (word >>> from) & (2 ** count - 1);
 }
 
+type Formats = Pick<InstructionDescriptor, "a" | "b" | "accumulator">;
+
+/** The formats that a descriptor names, or which of them there is not. */
+function decodeFormats(word: number, { kind, scales }: ProductOpcode): Formats | string {
+  const [left, right] = [bits(word, 7, 3), bits(word, 10, 3)];
+  const [a, b] = [formats[kind][left], formats[kind][right]];
+  if (a === undefined) return `format ${left} of A is none of kind::${kind}`;
+  if (b === undefined) return `format ${right} of B is none of kind::${kind}`;
+  const accumulator = scales === 0 ? accumulators[bits(word, 4, 2)] : "f32";
+  if (accumulator !== undefined && allowedAccumulators[kind].includes(accumulator))
+    return { a, b, accumulator };
+  return `D of ${accumulator ?? "format 3"} is none of kind::${kind}`;
+}
+
 /** The descriptor of an opcode, or what is wrong with it. */
 export function decodeInstructionDescriptor(
   word: number,
@@ -111,38 +125,35 @@ export function decodeInstructionDescriptor(
 ): InstructionDescriptor | string {
   const { kind, isSparse, scales } = opcode;
   const isScaled = scales !== 0;
-  const a = formats[kind][bits(word, 7, 3)];
-  const b = formats[kind][bits(word, 10, 3)];
-  const accumulator = isScaled ? "f32" : accumulators[bits(word, 4, 2)];
-  const problem =
-    reservedBits(word, opcode) ??
-    (a === undefined || b === undefined
-      ? `format ${bits(word, a === undefined ? 7 : 10, 3)} of ${a === undefined ? "A" : "B"} is none of kind::${kind}`
-      : accumulator === undefined || !allowedAccumulators[kind].includes(accumulator)
-        ? `D of ${accumulator ?? "format 3"} is none of kind::${kind}`
-        : undefined);
-  if (problem !== undefined || a === undefined || b === undefined || accumulator === undefined)
-    return problem ?? "its formats mean nothing";
-  if (bits(word, 2, 1) !== Number(isSparse))
+  const isSet = (bit: number): boolean => bits(word, bit, 1) === 1;
+  const reserved = reservedBits(word, opcode);
+  if (reserved !== undefined) return reserved;
+  const found = decodeFormats(word, opcode);
+  if (typeof found === "string") return found;
+  if (isSet(2) !== isSparse)
     return isSparse ? "bit 2 says that A is dense" : "bit 2 says that A is sparse";
   const descriptor: InstructionDescriptor = {
+    ...found,
     m: isScaled ? 128 * bits(word, 27, 2) : 16 * bits(word, 24, 5),
     n: 8 * bits(word, 17, 6),
     k: depths[kind] * (isSparse ? 2 : 1),
-    a,
-    b,
-    accumulator,
-    negatesA: bits(word, 13, 1) === 1,
-    negatesB: bits(word, 14, 1) === 1,
-    majorA: bits(word, 15, 1) === 1 ? "mn" : "k",
-    majorB: bits(word, 16, 1) === 1 ? "mn" : "k",
-    saturates: kind === "i8" && bits(word, 3, 1) === 1,
+    negatesA: isSet(13),
+    negatesB: isSet(14),
+    majorA: isSet(15) ? "mn" : "k",
+    majorB: isSet(16) ? "mn" : "k",
+    saturates: kind === "i8" && isSet(3),
     selector: bits(word, 0, 2),
-    scaleFormat: bits(word, 23, 1) === 1 ? "ue8m0" : "ue4m3",
+    scaleFormat: isSet(23) ? "ue8m0" : "ue4m3",
     idA: isScaled ? bits(word, 29, 2) : 0,
     idB: isScaled ? bits(word, 4, 2) : 0,
   };
-  return formatProblem(descriptor, opcode) ?? shapeProblem(descriptor, opcode) ?? descriptor;
+  return (
+    formatProblem(descriptor, opcode) ??
+    selectorProblem(descriptor, opcode) ??
+    scaleProblem(descriptor, opcode) ??
+    shapeProblem(descriptor, opcode) ??
+    descriptor
+  );
 }
 
 function reservedBits(
@@ -170,14 +181,12 @@ const firstBytes: { readonly [scales: number]: readonly number[] } = {
 };
 
 function formatProblem(
-  descriptor: InstructionDescriptor,
-  { kind, scales, isSparse }: ProductOpcode,
+  { a, b, accumulator, negatesA, negatesB, majorA, majorB }: InstructionDescriptor,
+  { kind }: ProductOpcode,
 ): string | undefined {
-  const { a, b, accumulator, negatesA, negatesB, majorA, majorB, selector, scaleFormat } =
-    descriptor;
   const isFourBit = kind === "mxf4" || kind === "mxf4nvf4";
-  if (kind === "f16" && a !== b && accumulator === "f16") return `${a} times ${b} into f16`;
-  if (kind === "f16" && a === "bf16" && accumulator === "f16") return "bf16 into f16";
+  if (kind === "f16" && accumulator === "f16" && (a !== "f16" || b !== "f16"))
+    return `${a} times ${b} into f16`;
   if (kind === "i8" && (negatesA || negatesB)) return "integers cannot be negated";
   for (const [major, format] of [
     [majorA, a],
@@ -185,16 +194,39 @@ function formatProblem(
   ] as const)
     if (major === "mn" && (isFourBit || isSubByte(format)))
       return `${format} cannot lie with its rows side by side`;
-  if (isSparse && (kind === "f16" || kind === "tf32") && selector > 1)
-    return `metadata selector ${selector}, where 0 or 1 is possible`;
-  if (isSparse && (kind === "i8" || kind === "f8f6f4") && selector !== 0)
-    return `metadata selector ${selector}, where 0 is possible`;
+  return undefined;
+}
+
+/** The largest selector of metadata; others mean nothing. */
+const lastSelectors: { readonly [K in ProductKind]: number } = {
+  f16: 1,
+  tf32: 1,
+  f8f6f4: 0,
+  i8: 0,
+  // Not looked at.
+  mxf8f6f4: 3,
+  mxf4: 3,
+  mxf4nvf4: 3,
+};
+
+function selectorProblem(
+  { selector }: InstructionDescriptor,
+  { kind, isSparse }: ProductOpcode,
+): string | undefined {
+  if (!isSparse || selector <= lastSelectors[kind]) return undefined;
+  return `metadata selector ${selector}, where ${lastSelectors[kind]} is the last one`;
+}
+
+function scaleProblem(
+  { scaleFormat, idA, idB }: InstructionDescriptor,
+  { kind, scales }: ProductOpcode,
+): string | undefined {
   if (scales === 0) return undefined;
   if (scaleFormat === "ue4m3" && kind !== "mxf4nvf4") return `scales of ue4m3 with kind::${kind}`;
   if (scaleFormat === "ue8m0" && scales === 4) return "scales of ue8m0 for blocks of 16";
   for (const [id, name] of [
-    [descriptor.idA, "A"],
-    [descriptor.idB, "B"],
+    [idA, "A"],
+    [idB, "B"],
   ] as const)
     if (firstBytes[scales]?.includes(id) !== true)
       return `the scales of ${name} begin at byte ${id}, and there are ${scales}`;

@@ -143,6 +143,8 @@ function scalesOfB(
   return { format: descriptor.scaleFormat, codes: first?.codes ?? new Uint8Array(), perRow };
 }
 
+const noCodes = new Uint8Array();
+
 function multiplyInBlock(
   issuer: TensorIssuer,
   product: ProductCall,
@@ -164,16 +166,12 @@ function multiplyInBlock(
   const perBank = descriptor.n / banks;
   const depth = codesB.length / descriptor.n;
   const shared = a && sharedCodes(block, kind, descriptor.a, a.chunks, a.shape);
+  const inTensor = tensorA && {
+    ...{ place: tensorA, kind, format: descriptor.a, placement, rows },
+    shifts: product.shiftsA,
+  };
   for (let bank = 0; bank < banks; bank++) {
-    const codesA =
-      shared ??
-      (tensorA === undefined
-        ? new Uint8Array()
-        : tensorCodes(
-            ...([block, tensorA, kind, descriptor.a, placement, rows, bank] as const),
-            product.shiftsA,
-            missing,
-          ));
+    const codesA = shared ?? (inTensor ? tensorCodes(block, inTensor, bank, missing) : noCodes);
     const ownB = codesB.slice(bank * perBank * depth, (bank + 1) * perBank * depth);
     const zero = zeros?.zero.subarray(bank * perBank, (bank + 1) * perBank);
     if (zero !== undefined)

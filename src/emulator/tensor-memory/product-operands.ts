@@ -122,18 +122,26 @@ export interface Undefined {
   cell: { readonly lane: number; readonly column: number } | undefined;
 }
 
-/** A in tensor memory, as one bank has it; shifted down by a row where `shifts` says so. */
+/** A in tensor memory, as an instruction names it. */
+export interface TensorMatrix {
+  readonly place: TensorPlace;
+  readonly kind: ProductKind;
+  readonly format: ElementFormat;
+  readonly placement: TmemPlacement;
+  readonly rows: number;
+  /** Whether each row is the next one's, but for the last. */
+  readonly shifts: boolean;
+}
+
+/** A in tensor memory, as one bank has it. */
 export function tensorCodes(
   block: BlockView,
-  { lane, column }: TensorPlace,
-  kind: ProductKind,
-  format: ElementFormat,
-  placement: TmemPlacement,
-  rows: number,
+  matrix: TensorMatrix,
   bank: number,
-  shifts: boolean,
   missing: Undefined,
 ): Codes {
+  const { kind, format, placement, rows, shifts } = matrix;
+  const { lane, column } = matrix.place;
   const { words, states } = tensorMemoryOf(block);
   const perRow = stepBytes / 4;
   const found = new Uint32Array(rows * perRow);

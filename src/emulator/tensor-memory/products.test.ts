@@ -97,78 +97,138 @@ function laidOut(
     : { ...common, stride: behind, leading: beside, size: deep * behind, offset };
 }
 
-function run(product: Product) {
-  const { a, b = a, m, n, d = "f32", majorA = "k", majorB = "k", swizzleA = "128" } = product;
-  const { swizzleB = swizzleA, pair = false, ws = false, lane = 0 } = product;
-  const { aInTensorMemory = false } = product;
+type Whole = Required<Product>;
+
+function completed(product: Product): Whole {
+  const swizzleA = product.swizzleA ?? "128";
+  const swizzleB = product.swizzleB ?? swizzleA;
+  return {
+    ...{ b: product.a, d: "f32", majorA: "k", majorB: "k", swizzleA, swizzleB },
+    ...{ pair: false, ws: false, lane: 0, aInTensorMemory: false, seed: 7 },
+    steps: Math.max(lineOf[swizzleA], lineOf[swizzleB], 32) / 32,
+    ...product,
+  };
+}
+
+/** Whole numbers of a matrix, rows of k. */
+function numbersOf(
+  random: Random,
+  name: FormatName,
+  rows: number,
+  depth: number,
+): readonly number[] {
+  const { most } = formats[name];
+  return Array.from({ length: rows * depth }, () => {
+    const value = random.below(2 * most + 1) - most;
+    return isUnsigned(name) ? Math.abs(value) : value;
+  });
+}
+
+function bytesOf(values: readonly number[], format: Format): Uint8Array {
+  const codes = values.map((value) => format.encode(value));
+  if (format.bytes === 1) return Uint8Array.from(codes);
+  const words = format.bytes === 2 ? Uint16Array.from(codes) : Uint32Array.from(codes);
+  return new Uint8Array(words.buffer);
+}
+
+/** The matrices of a product, and those of each block as bytes where they lie. */
+function matricesOf(product: Whole) {
+  const { a, b, m, n, pair, steps, seed, majorA, majorB, swizzleA, swizzleB } = product;
   const [left, right] = [formats[a], formats[b]];
-  const { kind, bytes: width } = left;
   const blocks = pair ? 2 : 1;
-  const longest = Math.max(lineOf[swizzleA], lineOf[swizzleB], 32);
-  const steps = product.steps ?? (majorA === "k" || majorB === "k" ? longest / 32 : 1);
-  const depth = (steps * 32) / width;
-  const random = new Random(product.seed ?? 7);
-  const number = (format: Format, unsigned: boolean): number => {
-    const value = random.below(2 * format.most + 1) - format.most;
-    return unsigned ? Math.abs(value) : value;
-  };
-  const valuesA = Array.from({ length: m * depth }, () => number(left, isUnsigned(a)));
-  const valuesB = Array.from({ length: n * depth }, () => number(right, isUnsigned(b)));
-  const bytesOf = (values: readonly number[], format: Format): Uint8Array => {
-    const codes = values.map((value) => format.encode(value));
-    if (format.bytes === 1) return Uint8Array.from(codes);
-    const words = format.bytes === 2 ? Uint16Array.from(codes) : Uint32Array.from(codes);
-    return new Uint8Array(words.buffer);
-  };
-  const [rowsA, rowsB] = [m / blocks, n / blocks];
-  const halvesA = (block: number): Uint8Array =>
-    bytesOf(valuesA.slice(block * rowsA * depth, (block + 1) * rowsA * depth), left);
-  const halvesB = (block: number): Uint8Array =>
-    bytesOf(valuesB.slice(block * rowsB * depth, (block + 1) * rowsB * depth), right);
-  const placedA = laidOut(halvesA(0), rowsA, width, majorA, swizzleA, 0);
+  const depth = (steps * 32) / left.bytes;
+  const random = new Random(seed);
+  const valuesA = numbersOf(random, a, m, depth);
+  const valuesB = numbersOf(random, b, n, depth);
+  const part = (values: readonly number[], block: number): readonly number[] =>
+    values.slice((block * values.length) / blocks, ((block + 1) * values.length) / blocks);
+  const partA = (block: number): Uint8Array => bytesOf(part(valuesA, block), left);
+  const partB = (block: number): Uint8Array => bytesOf(part(valuesB, block), right);
+  const placedA = laidOut(partA(0), m / blocks, left.bytes, majorA, swizzleA, 0);
   const startB = 1024 * Math.ceil(placedA.size / 1024);
-  const placedB = laidOut(halvesB(0), rowsB, width, majorB, swizzleB, startB);
+  const placedB = laidOut(partB(0), n / blocks, left.bytes, majorB, swizzleB, startB);
   const images = Array.from({ length: blocks }, (_, block) => {
     const image = new Uint8Array(startB + 1024 * Math.ceil(placedB.size / 1024));
-    placeMatrix(image, { ...placedA, bytes: halvesA(block) });
-    placeMatrix(image, { ...placedB, bytes: halvesB(block) });
+    placeMatrix(image, { ...placedA, bytes: partA(block) });
+    placeMatrix(image, { ...placedB, bytes: partB(block) });
     return image;
   });
-  const accumulator = kind === "i8" ? 2 : d === "f32" ? 1 : 0;
-  const descriptor =
-    (accumulator << 4) |
-    (left.code << 7) |
-    (right.code << 10) |
-    (majorA === "mn" ? 1 << 15 : 0) |
-    (majorB === "mn" ? 1 << 16 : 0) |
+  return { valuesA, valuesB, depth, partA, placedA, placedB, images };
+}
+
+type Matrices = ReturnType<typeof matricesOf>;
+
+const accumulatorCodes = { f16: 0, f32: 1, s32: 2 } as const;
+
+function accumulatorOf({ a, d }: Whole): keyof typeof accumulatorCodes {
+  return formats[a].kind === "i8" ? "s32" : d;
+}
+
+function descriptorOf(product: Whole): number {
+  const { a, b, m, n, majorA, majorB } = product;
+  const majors = (Number(majorA === "mn") << 15) | (Number(majorB === "mn") << 16);
+  const codes = (formats[a].code << 7) | (formats[b].code << 10);
+  return (
+    (accumulatorCodes[accumulatorOf(product)] << 4) |
+    codes |
+    majors |
     ((n >> 3) << 17) |
-    ((m >> 4) << 24);
-  const columnsOfA = aInTensorMemory ? 8 * steps : 0;
-  const columns = Math.max(32, 2 ** Math.ceil(Math.log2(n + columnsOfA)));
-  const rowsOfA = (row: number): readonly number[] => lanesOf(product, row).map(([each]) => each);
-  const fills = Array.from({ length: blocks }, (_, block) => {
-    const words = new Uint32Array(128 * columns).fill(0x7fc0_0bad);
-    if (!aInTensorMemory) return words;
-    const own = new Uint32Array(halvesA(block).slice().buffer);
-    for (let row = 0; row < rowsA; row++)
-      for (const at of rowsOfA(row))
-        words.set(
-          own.subarray(row * columnsOfA, (row + 1) * columnsOfA),
-          (at + lane) * columns + n,
-        );
-    return words;
-  });
-  const mma = `tcgen05.mma${ws ? ".ws" : ""}.cta_group::${blocks}.kind::${kind}`;
-  const issue = Array.from({ length: steps }, (_, step) => {
+    ((m >> 4) << 24)
+  );
+}
+
+/** Garbage everywhere, and A behind the columns of D where it is to be in tensor memory. */
+function fillOf(product: Whole, { partA }: Matrices, block: number, columns: number): Uint32Array {
+  const { m, n, pair, lane, steps, aInTensorMemory } = product;
+  const words = new Uint32Array(128 * columns).fill(0x7fc0_0bad);
+  if (!aInTensorMemory) return words;
+  const own = new Uint32Array(partA(block).slice().buffer);
+  for (let row = 0; row < m / (pair ? 2 : 1); row++)
+    for (const [at] of lanesOf(product, row))
+      words.set(own.subarray(row * 8 * steps, (row + 1) * 8 * steps), (at + lane) * columns + n);
+  return words;
+}
+
+function issueOf(product: Whole, { placedA, placedB }: Matrices): string {
+  const { a, n, lane, pair, ws, steps, aInTensorMemory } = product;
+  const mma = `tcgen05.mma${ws ? ".ws" : ""}.cta_group::${pair ? 2 : 1}.kind::${formats[a].kind}`;
+  const all = Array.from({ length: steps }, (_, step) => {
     const bitsA = descriptorBits({ ...placedA, start: placedA.start + placedA.offset(step) });
     const bitsB = descriptorBits({ ...placedB, start: placedB.start + placedB.offset(step) });
     const operandA = aInTensorMemory ? `[%r11+${n + 8 * step}]` : "%d10";
     return `${moveDescriptor(10, bitsA)} ${moveDescriptor(11, bitsB)} add.s32 %r11, %r2, ${lane << 16};
-      mov.b32 %r10, ${descriptor}; ${mma} [%r11], ${operandA}, %d11, %r10, ${step === 0 ? 0 : 1};`;
+      mov.b32 %r10, ${descriptorOf(product)}; ${mma} [%r11], ${operandA}, %d11, %r10, ${step === 0 ? 0 : 1};`;
   });
+  return all.join("\n");
+}
+
+/** The element of D that was found at its place. */
+function foundAt(
+  product: Whole,
+  cells: readonly Uint32Array[],
+  row: number,
+  column: number,
+): number {
+  const { m, pair, lane } = product;
+  const own = m / (pair ? 2 : 1);
+  const words = cells[Math.floor(row / own)] ?? new Uint32Array();
+  const places = lanesOf(product, row % own);
+  const place = places.find(([, from, to]) => column >= from && column < to) ?? [0, 0, 0];
+  const word = words[(place[0] + lane) * (words.length / 128) + column - place[1]] ?? 0;
+  const accumulator = accumulatorOf(product);
+  return accumulator === "s32" ? word | 0 : decodeFloat(accumulator, word);
+}
+
+function run(given: Product): void {
+  const product = completed(given);
+  const { m, n, pair, steps, seed, aInTensorMemory } = product;
+  const matrices = matricesOf(product);
+  const { valuesA, valuesB, depth, images } = matrices;
+  const columns = Math.max(32, 2 ** Math.ceil(Math.log2(n + (aInTensorMemory ? 8 * steps : 0))));
+  const fills = images.map((_, block) => fillOf(product, matrices, block, columns));
   const { cells, result } = tensorKernel({
-    ...{ columns, issue: issue.join("\n"), images, fills, pair, seed: product.seed ?? 0 },
-    packed: kind !== "i8" && d === "f16",
+    ...{ columns, issue: issueOf(product, matrices), images, fills, pair, seed },
+    packed: accumulatorOf(product) === "f16",
   });
   expect(result.findings.map(({ message }) => message)).toEqual([]);
   const wrong: string[] = [];
@@ -177,12 +237,7 @@ function run(product: Product) {
       let sum = 0;
       for (let k = 0; k < depth; k++)
         sum += (valuesA[row * depth + k] ?? 0) * (valuesB[column * depth + k] ?? 0);
-      const block = Math.floor(row / rowsA);
-      const places = lanesOf(product, row % rowsA);
-      const [at = 0, first = 0] =
-        places.find(([, from, to]) => column >= from && column < to) ?? places[0] ?? [];
-      const word = cells[block]?.[(at + lane) * columns + column - first] ?? 0;
-      const found = kind === "i8" ? word | 0 : decodeFloat(d, word);
+      const found = foundAt(product, cells, row, column);
       if (found !== sum) wrong.push(`${row}, ${column}: ${found} for ${sum}`);
     }
   expect(wrong.slice(0, 4)).toEqual([]);
@@ -190,7 +245,7 @@ function run(product: Product) {
 
 /** For a row of a block: its lanes, and which columns each of them holds. */
 function lanesOf(
-  { m, n, pair = false, ws = false }: Product,
+  { m, n, pair, ws }: Whole,
   row: number,
 ): readonly (readonly [lane: number, from: number, to: number])[] {
   if (m === 64 && !ws) return [[32 * Math.floor(row / 16) + (row % 16), 0, n]];

@@ -4,6 +4,7 @@ import {
   tmemPlacement,
   tmemRowLane,
 } from "../../layout/algebra/tensor-memory-products.ts";
+import type { TmemPlacement } from "../../layout/algebra/tensor-memory-products.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Issue } from "../asynchronous.ts";
 import type {
@@ -18,7 +19,7 @@ import { checkWritten, noteOnce, reportOnce } from "../reports.ts";
 import { constantOf } from "../tensor-cores/operands.ts";
 import { lanesOf } from "../asynchronous.ts";
 import { decodeInstructionDescriptor, productKinds } from "./instruction-descriptor.ts";
-import type { ProductOpcode } from "./instruction-descriptor.ts";
+import type { InstructionDescriptor, ProductOpcode } from "./instruction-descriptor.ts";
 import { submit } from "./issue.ts";
 import { decodeMatrixDescriptor, matrixChunks, stretches } from "./matrix-descriptor.ts";
 import type { MatrixShape } from "./matrix-descriptor.ts";
@@ -212,11 +213,8 @@ function groupsOf(lanes: Iterable<number>): number {
 
 const everyGroup = 0xff;
 
-function issueProduct(form: ProductForm, call: CollectiveCall, lane: number): void {
-  const { machine, warp } = call;
-  const { instruction, opcode } = form;
-  const word = form.descriptor.word(warp, lane);
-  const descriptor = decodeInstructionDescriptor(word, opcode);
+function descriptorOf(form: ProductForm, word: number): InstructionDescriptor {
+  const descriptor = decodeInstructionDescriptor(word, form.opcode);
   if (typeof descriptor === "string")
     throw invalid(
       form,
@@ -224,40 +222,37 @@ function issueProduct(form: ProductForm, call: CollectiveCall, lane: number): vo
       `instruction descriptor 0x${word.toString(16).padStart(8, "0")}: ${descriptor}`,
       "a descriptor of a product that hardware has",
     );
-  const { isPair, isSparse, isWeightStationary } = opcode;
-  const blocks = isPair ? pairOf(machine, instruction, warp).both : [warp.block];
-  const placement = tmemPlacement({ m: descriptor.m, isPair, isWeightStationary, isSparse });
-  const rows = descriptor.m / blocks.length;
-  const banks = tmemBanks(placement);
+  if (form.shiftsA && descriptor.m < 128)
+    throw invalid(form, "TW8088", `M ${descriptor.m} with .ashift`, "M of 128 or 256");
+  return descriptor;
+}
+
+type Places = Pick<ProductCall, "d" | "tensorA" | "metadata" | "scalesA" | "scalesB">;
+
+/** Where operands lie in tensor memory, each where hardware lets it begin. */
+function placesOf(
+  form: ProductForm,
+  call: CollectiveCall,
+  lane: number,
+  placement: TmemPlacement,
+): Places {
+  const at = (operand: OperandView | undefined, name: string): TensorPlace | undefined =>
+    operand && placeOf(form, call, operand, lane, name);
   const d = placeOf(form, call, form.d, lane, "D");
-  const place = placement === "spread" ? [0, 16] : [0];
-  if (!place.includes(d.lane))
-    throw invalid(form, "TW8084", `D begins at lane ${d.lane}`, `lane ${place.join(" or ")}`);
-  const zeros = form.zeroColumns
-    ? zeroColumns(form.zeroColumns.wide(warp, lane), descriptor.n, banks)
-    : undefined;
-  const shapeA = shapeOfA(opcode.kind, descriptor, rows);
-  const shapeB = shapeOfB(
-    opcode.kind,
-    descriptor,
-    descriptor.n / blocks.length + (zeros?.shift ?? 0),
-    isSparse,
-  );
-  const bitsA = form.aInTensorMemory ? undefined : form.a.wide(warp, lane);
-  const bitsB = form.b.wide(warp, lane);
-  const a = bitsA === undefined ? undefined : matrixAt(form, bitsA, shapeA, warp.block, machine);
-  const b = matrixAt(form, bitsB, shapeB, warp.block, machine);
-  const tensorA = bitsA === undefined ? placeOf(form, call, form.a, lane, "A") : undefined;
-  if (tensorA !== undefined && tensorA.lane !== d.lane)
+  const tensorA = at(form.aInTensorMemory ? form.a : undefined, "A");
+  const metadata = at(form.metadata, "the metadata");
+  const scalesA = at(form.scalesA, "the scales of A");
+  const scalesB = at(form.scalesB, "the scales of B");
+  const starts = placement === "spread" ? [0, 16] : [0];
+  if (!starts.includes(d.lane))
+    throw invalid(form, "TW8084", `D begins at lane ${d.lane}`, `lane ${starts.join(" or ")}`);
+  if ((tensorA ?? d).lane !== d.lane)
     throw invalid(
       form,
       "TW8084",
-      `A begins at lane ${tensorA.lane}, D at lane ${d.lane}`,
+      `A begins at lane ${tensorA?.lane}, D at lane ${d.lane}`,
       "the same lane",
     );
-  if (form.shiftsA && descriptor.m < 128)
-    throw invalid(form, "TW8088", `M ${descriptor.m} with .ashift`, "M of 128 or 256");
-  const metadata = form.metadata && placeOf(form, call, form.metadata, lane, "the metadata");
   if (metadata !== undefined && (metadata.column % 2 !== 0 || metadata.lane !== d.lane))
     throw invalid(
       form,
@@ -265,60 +260,79 @@ function issueProduct(form: ProductForm, call: CollectiveCall, lane: number): vo
       `metadata at lane ${metadata.lane}, column ${metadata.column}`,
       `an even column, from lane ${d.lane} on`,
     );
-  const isSplit = isPair && descriptor.m === 128;
-  const scalesA = form.scalesA && placeOf(form, call, form.scalesA, lane, "the scales of A");
-  const scalesB = form.scalesB && placeOf(form, call, form.scalesB, lane, "the scales of B");
   for (const scales of [scalesA, scalesB])
     if (scales !== undefined && scales.lane !== 0)
       throw invalid(form, "TW8084", `scales begin at lane ${scales.lane}`, "lane 0");
-  const product: ProductCall = {
-    ...{ opcode, descriptor, placement, rows, blocks, d, a, tensorA, b, metadata },
-    ...{ scalesA, scalesB, isSplit, zeros, scaleD: form.scaleD, shiftsA: form.shiftsA },
+  return { d, tensorA, metadata, scalesA, scalesB };
+}
+
+/** A product as its registers tell it. */
+function productOf(form: ProductForm, call: CollectiveCall, lane: number): ProductCall {
+  const { machine, warp } = call;
+  const { instruction, opcode } = form;
+  const { kind, isPair, isSparse, isWeightStationary } = opcode;
+  const descriptor = descriptorOf(form, form.descriptor.word(warp, lane));
+  const blocks = isPair ? pairOf(machine, instruction, warp).both : [warp.block];
+  const placement = tmemPlacement({ m: descriptor.m, isPair, isWeightStationary, isSparse });
+  const rows = descriptor.m / blocks.length;
+  const mask = form.zeroColumns?.wide(warp, lane);
+  const banks = tmemBanks(placement);
+  const zeros = mask === undefined ? undefined : zeroColumns(mask, descriptor.n, banks);
+  const columns = descriptor.n / blocks.length + (zeros?.shift ?? 0);
+  const matrix = (operand: OperandView, shape: MatrixShape): SharedMatrix =>
+    matrixAt(form, operand.wide(warp, lane), shape, warp.block, machine);
+  return {
+    ...placesOf(form, call, lane, placement),
+    ...{ opcode, descriptor, placement, rows, blocks, zeros },
+    a: form.aInTensorMemory ? undefined : matrix(form.a, shapeOfA(kind, descriptor, rows)),
+    b: matrix(form.b, shapeOfB(kind, descriptor, columns, isSparse)),
+    isSplit: isPair && descriptor.m === 128,
+    scaleD: form.scaleD,
+    shiftsA: form.shiftsA,
     accumulates: form.accumulates.word(warp, lane) !== 0,
     disabled: Uint32Array.from(form.disabled, (view) => view.word(warp, lane)),
   };
-  checkCollector(form, call, bitsA, tensorA, bitsB);
-  const groupsOfRows = groupsOf(
+}
+
+function matricesOf({ a, b }: ProductCall): readonly SharedMatrix[] {
+  return a === undefined ? [b] : [a, b];
+}
+
+function issueProduct(form: ProductForm, call: CollectiveCall, lane: number): void {
+  const { machine, warp } = call;
+  const { instruction, opcode } = form;
+  const product = productOf(form, call, lane);
+  const { descriptor, placement, rows, blocks, d } = product;
+  const banks = tmemBanks(placement);
+  checkCollector(form, call, lane);
+  const groups = groupsOf(
     Array.from({ length: rows * banks }, (_, at) =>
       tmemRowLane(placement, at % rows, Math.floor(at / rows)),
     ).map((own) => own + d.lane),
   );
-  const ranges = blocks.map((block, rank) => ({
-    reads: readRanges(product, block, groupsOfRows),
-    writes: [
-      {
-        block,
-        column: d.column,
-        columns: descriptor.n / banks,
-        groups: groupsOfRows & ~disabledGroups(product.disabled, rank),
-      },
-    ],
-  }));
   const issue = new Issue({ machine, warp, lane, instruction }, "async");
   for (const block of blocks)
-    for (const matrix of a === undefined ? [b] : [a, b])
-      for (const { offset, bytes } of stretches(matrix.chunks)) {
+    for (const { chunks } of matricesOf(product))
+      for (const { offset, bytes } of stretches(chunks)) {
         const shared: Place = { views: block.shared, offset, block, space: "shared" };
         issue.record(shared, bytes, "read");
       }
-  const key = `mma ${d.lane} ${d.column} ${descriptor.m}x${descriptor.n} ${opcode.kind} ${blocks[0]?.index}`;
+  const { m, n } = descriptor;
+  const key = `mma ${d.lane} ${d.column} ${m}x${n} ${opcode.kind} ${blocks[0]?.index}`;
   submit({
     ...{ machine, warp, lane, instruction, issue },
     kinds: [key, "mma"],
     follows: [key, "cp", "shift"],
-    reads: ranges.flatMap(({ reads }) => reads),
-    writes: ranges.flatMap(({ writes }) => writes),
+    reads: blocks.flatMap((block) => readRanges(product, block, groups)),
+    writes: blocks.map((block, rank) => ({
+      ...{ block, column: d.column, columns: n / banks },
+      groups: groups & ~disabledGroups(product.disabled, rank),
+    })),
     run: () => {
-      for (const block of blocks)
-        for (const { chunks } of a === undefined ? [b] : [a, b])
+      for (const { shared: views } of blocks)
+        for (const { chunks } of matricesOf(product))
           for (const offset of chunks)
-            checkWritten(
-              machine,
-              warp,
-              instruction,
-              { views: block.shared, offset, space: "shared" },
-              16,
-            );
+            checkWritten(machine, warp, instruction, { views, offset, space: "shared" }, 16);
       multiplyInTensorMemory({ machine, warp, instruction }, product);
     },
   });
@@ -379,16 +393,15 @@ function readRanges(
 
 /** The collector buffers hold what was filled into them, and nothing else. */
 function checkCollector(
-  { instruction, collector, opcode }: ProductForm,
+  { instruction, collector, opcode, a, b, aInTensorMemory }: ProductForm,
   { machine, warp }: CollectiveCall,
-  bitsA: bigint | undefined,
-  tensorA: TensorPlace | undefined,
-  bitsB: bigint,
+  lane: number,
 ): void {
   const { collectors } = tensorMemoryOf(warp.block);
   const buffer = collector?.buffer ?? (opcode.isWeightStationary ? "b0" : "a");
+  const operand = buffer === "a" ? a : b;
   const matrix =
-    buffer === "a" ? `${bitsA ?? `${tensorA?.lane} ${tensorA?.column}`}` : String(bitsB);
+    buffer === "a" && aInTensorMemory ? a.address(warp, lane) : operand.wide(warp, lane);
   const key = `${opcode.kind} ${matrix}`;
   const use = collector?.use ?? "discard";
   if ((use === "use" || use === "lastuse") && collectors.get(buffer) !== key)

@@ -120,211 +120,291 @@ function choose(
   return { code: low | (high << 2), kept };
 }
 
-function run(given: Case): void {
-  const { kind, a, b = a, m, n, vector = 0, scale = "ue8m0", id = 0, selector = 0 } = given;
-  const { sparse = false, pair = false, aInTensorMemory = false, copied = false } = given;
+type Whole = Required<Case>;
+
+function completed(given: Case): Whole {
+  return {
+    ...{ b: given.a, vector: 1, scale: "ue8m0", id: 0, sparse: false, pair: false },
+    ...{ aInTensorMemory: false, copied: false, selector: 0, ...given },
+  };
+}
+
+const isScaled = ({ kind }: Whole): boolean => kind.startsWith("mx");
+const blocksOf = ({ pair }: Whole): number => (pair ? 2 : 1);
+
+/** Elements of a row of A that are stored, and of a row of B. */
+function depthsOf({ kind, sparse }: Whole): { readonly kept: number; readonly depth: number } {
+  const kept = 256 / bitsOf(kind);
+  return { kept, depth: sparse ? 2 * kept : kept };
+}
+
+/** What is multiplied: numbers of A as stored and in full, of B, scales and metadata as codes. */
+function dataOf(given: Whole) {
+  const { kind, m, n, vector, scale, sparse } = given;
   const random = new Random(11);
-  const blocks = pair ? 2 : 1;
   const bits = bitsOf(kind);
-  const [left, right] = [formats[a], formats[b]];
-  const kept = 256 / bits;
-  const depth = sparse ? 2 * kept : kept;
+  const { kept, depth } = depthsOf(given);
   const small = (): number => random.below(5) - 2;
-  const scaleCode = (): number =>
-    scale === "ue8m0"
-      ? 126 + random.below(4)
-      : encodeFloat("f8e4m3fn", [0.5, 1, 1.5, 2][random.below(4)] ?? 1);
-  const scaleValue = (code: number): number =>
-    scale === "ue8m0" ? 2 ** (code - 127) : decodeFloat("f8e4m3fn", code);
+  const scaleCode = (): number => {
+    const at = random.below(4);
+    return scale === "ue8m0" ? 126 + at : encodeFloat("f8e4m3fn", [0.5, 1, 1.5, 2][at] ?? 1);
+  };
   const valuesB = Array.from({ length: n * depth }, small);
   const scalesA = Array.from({ length: m * vector }, scaleCode);
   const scalesB = Array.from({ length: n * vector }, scaleCode);
   const [size = 4, groups = 16] = groupings[bits] ?? [];
+  const all = { code: 0, kept: Array.from({ length: kept }, (_, at) => at) };
   const stored: number[] = [];
   const full = new Array<number>(m * depth).fill(0);
   const codes: number[] = [];
   for (let row = 0; row < m; row++)
     for (let group = 0; group < (sparse ? groups : 1); group++) {
-      const chosen = sparse
-        ? choose(random, bits)
-        : { code: 0, kept: Array.from({ length: kept }, (_, at) => at) };
+      const chosen = sparse ? choose(random, bits) : all;
       codes.push(chosen.code);
       for (const at of chosen.kept) {
         const value = small();
         stored.push(value);
-        full[row * depth + (sparse ? group * size : 0) + at] = value;
+        full[row * depth + group * size + at] = value;
       }
     }
-  const [rowsA, rowsB] = [m / blocks, n / blocks];
-  const slice = (values: readonly number[], block: number): readonly number[] =>
-    values.slice((block * values.length) / blocks, ((block + 1) * values.length) / blocks);
-  // K side by side: 32 bytes a row of A without a swizzle, and of B 32 or 64.
-  const matrix = (bytes: Uint8Array, rows: number, start: number): PlacedMatrix => ({
+  return { valuesB, scalesA, scalesB, stored, full, codes, groups };
+}
+
+type Numbers = ReturnType<typeof dataOf>;
+
+/** Where a row of a block lies: rows of 64 spread, others lane by lane. */
+function laneOf({ m, pair, sparse }: Whole, row: number): number {
+  const isSpread = pair ? m === 128 && sparse : m === 64;
+  return isSpread ? 32 * (row >> 4) + (row & 15) : row;
+}
+
+/** Whether either half of the lanes has half of the columns of B. */
+const isHalved = ({ m, pair, sparse }: Whole): boolean => pair && m === 128 && !sparse;
+
+/** Columns: D, A, metadata, scales of A, scales of B. */
+function columnsOf(given: Whole) {
+  const d = isHalved(given) ? given.n / 2 : given.n;
+  const [a, metadata, scalesA, scalesB] = [d, d + 8, d + 12, d + 20];
+  return { d, a, metadata, scalesA, scalesB, all: 2 ** Math.ceil(Math.log2(scalesB + 20)) };
+}
+
+/** The part of a block, of what is divided between the blocks of a pair. */
+function partOf<T>(given: Whole, values: readonly T[], block: number): readonly T[] {
+  const size = values.length / blocksOf(given);
+  return values.slice(block * size, (block + 1) * size);
+}
+
+/** K side by side, without a swizzle: 32 bytes a row of A, and of B 32 or 64. */
+function placed(bytes: Uint8Array, rows: number, start: number): PlacedMatrix {
+  return {
     ...{ bytes, rows, start, elementBytes: 1, major: "k", swizzle: "none" },
     leading: 16 * rows,
     stride: 128,
-  });
-  const codesA = (block: number): readonly number[] =>
-    slice(stored, block).map((value) => encode(left, value));
-  const codesB = (block: number): readonly number[] =>
-    slice(valuesB, block).map((value) => encode(right, value));
-  const startB = 32 * rowsA;
-  const bytesB = pack(kind, right, codesB(0)).length;
-  const scaleStart = 1024 * Math.ceil((startB + bytesB) / 1024);
-  const placedA = matrix(pack(kind, left, codesA(0)), rowsA, 0);
-  const placedB = matrix(pack(kind, right, codesB(0)), rowsB, startB);
-  // Columns: D, A, metadata, scales of A, scales of B.
+  };
+}
+
+function operandsOf(given: Whole, { stored, valuesB }: Numbers, block: number) {
+  const { kind, a, b, m, n } = given;
+  const [left, right] = [formats[a], formats[b]];
+  const codesA = partOf(given, stored, block).map((value) => encode(left, value));
+  const codesB = partOf(given, valuesB, block).map((value) => encode(right, value));
+  const rows = m / blocksOf(given);
+  return {
+    codesA,
+    placedA: placed(pack(kind, left, codesA), rows, 0),
+    placedB: placed(pack(kind, right, codesB), n / blocksOf(given), 32 * rows),
+  };
+}
+
+/** Where atoms of scales lie in shared memory. */
+const scaleStart = 24 * 1024;
+
+function imageOf(given: Whole, numbers: Numbers, block: number): Uint8Array {
+  const image = new Uint8Array(scaleStart + 2048);
+  const { placedA, placedB } = operandsOf(given, numbers, block);
+  placeMatrix(image, placedA);
+  placeMatrix(image, placedB);
+  return image;
+}
+
+const quarters = [0, 32, 64, 96];
+
+/** Scales of A and B, each in a byte of the lanes that want it. */
+function putScales(
+  given: Whole,
+  { scalesA, scalesB }: Numbers,
+  block: number,
+  words: Uint32Array,
+): void {
+  const { m, n, vector, id, pair } = given;
+  const columns = columnsOf(given);
+  const bytes = new Uint8Array(words.buffer);
+  const put = (column: number, lanes: readonly number[], byte: number, code: number): void => {
+    for (const lane of lanes)
+      bytes[4 * (lane * columns.all + column + (byte >> 2)) + (byte & 3)] = code;
+  };
+  const rows = m / blocksOf(given);
+  for (let at = 0; at < rows * vector; at++) {
+    const row = Math.floor(at / vector);
+    const lanes = quarters.map((quarter) => quarter + (row & 31));
+    put(
+      columns.scalesA + (row >> 5),
+      lanes,
+      id + (at % vector),
+      scalesA[block * rows * vector + at] ?? 0,
+    );
+  }
   const isSplit = pair && m === 128;
-  const spread = sparse && (pair ? m === 128 : m === 64);
-  const perBank = isSplit && !sparse ? n / 2 : n;
-  const columnA = perBank;
-  const columnMeta = columnA + 8;
-  const columnScaleA = columnMeta + 4;
-  const columnScaleB = columnScaleA + 8;
-  const columns = 2 ** Math.ceil(Math.log2(columnScaleB + 20));
-  const laneOf = (row: number): number =>
-    spread || (m === 64 && !pair) ? 32 * (row >> 4) + (row & 15) : row;
-  const images = Array.from({ length: blocks }, (_, block) => {
-    const image = new Uint8Array(scaleStart + 4096);
-    placeMatrix(image, { ...placedA, bytes: pack(kind, left, codesA(block)) });
-    placeMatrix(image, { ...placedB, bytes: pack(kind, right, codesB(block)) });
-    return image;
-  });
-  const fills = Array.from({ length: blocks }, (_, block) => {
-    const words = new Uint32Array(128 * columns);
-    const bytes = new Uint8Array(words.buffer);
-    for (let row = 0; row < rowsA; row++) {
-      const own = containers(kind, left, codesA(block).slice(row * kept, (row + 1) * kept));
-      const banks = isSplit && !sparse ? [0, 64] : [0];
-      if (aInTensorMemory)
-        for (const bank of banks) bytes.set(own, 4 * ((laneOf(row) + bank) * columns + columnA));
-      if (!sparse) continue;
-      for (let group = 0; group < groups; group++) {
-        const code = codes[(block * rowsA + row) * groups + group] ?? 0;
-        const put = (lane: number, column: number, nibble: number): void => {
-          const at = lane * columns + columnMeta + column;
-          words[at] = ((words[at] ?? 0) | (code << (4 * nibble))) >>> 0;
-        };
-        if (groups === 16) put(laneOf(row), group >> 3, group & 7);
-        else
-          put(
-            laneOf(row & ~15) + (row & 7) + 8 * (group >> 2),
+  const perHalf = isSplit ? n / 2 : n;
+  for (let at = 0; at < n * vector; at++) {
+    const half = Math.floor(at / vector / perHalf);
+    const within = Math.floor(at / vector) % perHalf;
+    const copies = isSplit ? [64 * half, 64 * half + 32] : quarters;
+    const lanes = copies.map((copy) => copy + (within & 31));
+    put(columns.scalesB + (within >> 5), lanes, id + (at % vector), scalesB[at] ?? 0);
+  }
+}
+
+function putMetadata(
+  given: Whole,
+  { codes, groups }: Numbers,
+  block: number,
+  words: Uint32Array,
+): void {
+  const { selector } = given;
+  const columns = columnsOf(given);
+  for (const [at, code] of partOf(given, codes, block).entries()) {
+    const [row, group] = [Math.floor(at / groups), at % groups];
+    const [lane, column, nibble] =
+      groups === 16
+        ? [laneOf(given, row), group >> 3, group & 7]
+        : [
+            laneOf(given, row & ~15) + (row & 7) + 8 * (group >> 2),
             selector,
             4 * ((row >> 3) & 1) + (group & 3),
-          );
-      }
-    }
-    const putScale = (
-      column: number,
-      lanes: readonly number[],
-      byte: number,
-      code: number,
-    ): void => {
-      for (const lane of lanes)
-        bytes[4 * (lane * columns + column + (byte >> 2)) + (byte & 3)] = code;
-    };
-    const quarters = [0, 32, 64, 96];
-    for (let row = 0; row < rowsA; row++)
-      for (let at = 0; at < vector; at++) {
-        const code = scalesA[(block * rowsA + row) * vector + at] ?? 0;
-        putScale(
-          columnScaleA + (row >> 5),
-          quarters.map((quarter) => quarter + (row & 31)),
-          id + at,
-          code,
-        );
-      }
-    for (let column = 0; column < n; column++)
-      for (let at = 0; at < vector; at++) {
-        const code = scalesB[column * vector + at] ?? 0;
-        const half = isSplit ? Math.floor(column / (n / 2)) : 0;
-        const within = isSplit ? column % (n / 2) : column;
-        const copies = isSplit ? [64 * half, 64 * half + 32] : quarters;
-        putScale(
-          columnScaleB + (within >> 5),
-          copies.map((copy) => copy + (within & 31)),
-          id + at,
-          code,
-        );
-      }
-    return words;
-  });
-  if (copied) {
-    // Atoms of 512 bytes: words of a row of 32 lie beside each other; nothing of them is stored.
-    for (const [block, image] of images.entries())
-      for (let atom = 0; atom < 3; atom++)
-        for (let lane = 0; lane < 32; lane++)
-          for (let word = 0; word < 4; word++) {
-            const column = (atom === 0 ? columnScaleA : columnScaleB + 4 * (atom - 1)) + word;
-            const own = fills[block] ?? new Uint32Array();
-            new DataView(image.buffer).setUint32(
-              scaleStart + 512 * atom + 16 * lane + 4 * word,
-              own[lane * columns + column] ?? 0,
-              true,
-            );
-            for (const quarter of [0, 32, 64, 96])
-              own[(quarter + lane) * columns + column] = 0xffff_ffff;
-          }
+          ];
+    const cell = lane * columns.all + columns.metadata + column;
+    words[cell] = ((words[cell] ?? 0) | (code << (4 * nibble))) >>> 0;
   }
-  const scaled = vector !== 0;
+}
+
+function fillOf(given: Whole, numbers: Numbers, block: number): Uint32Array {
+  const { kind, a, sparse, aInTensorMemory } = given;
+  const columns = columnsOf(given);
+  const words = new Uint32Array(128 * columns.all);
+  if (aInTensorMemory) {
+    const { kept } = depthsOf(given);
+    const { codesA } = operandsOf(given, numbers, block);
+    for (let at = 0; at < codesA.length; at += kept) {
+      const own = containers(kind, formats[a], codesA.slice(at, at + kept));
+      for (const bank of isHalved(given) ? [0, 64] : [0])
+        new Uint8Array(words.buffer).set(
+          own,
+          4 * ((laneOf(given, at / kept) + bank) * columns.all + columns.a),
+        );
+    }
+  }
+  if (sparse) putMetadata(given, numbers, block, words);
+  if (isScaled(given)) putScales(given, numbers, block, words);
+  return words;
+}
+
+/** Moves scales from tensor memory to atoms of 512 bytes, words of a row of 32 beside each other. */
+function toAtoms(given: Whole, words: Uint32Array, image: Uint8Array): void {
+  const { all, scalesA, scalesB } = columnsOf(given);
+  const view = new DataView(image.buffer);
+  for (const [atom, first] of [scalesA, scalesB, scalesB + 4].entries())
+    for (let at = 0; at < 128; at++) {
+      const [lane, word] = [at >> 2, at & 3];
+      view.setUint32(scaleStart + 512 * atom + 4 * at, words[lane * all + first + word] ?? 0, true);
+      for (const quarter of quarters) words[(quarter + lane) * all + first + word] = 0xffff_ffff;
+    }
+}
+
+function descriptorOf(given: Whole): number {
+  const { kind, a, b, m, n, scale, id, sparse, selector } = given;
   const element = (name: keyof typeof formats): number =>
-    kind.startsWith("mxf4") ? 1 : formats[name].code;
-  const accumulator = kind === "i8" ? 2 : 1;
-  const word =
-    (selector |
-      (sparse ? 4 : 0) |
-      (scaled ? id << 4 : accumulator << 4) |
-      (element(a) << 7) |
-      (element(b) << 10) |
-      ((n >> 3) << 17) |
-      (scaled
-        ? ((scale === "ue8m0" ? 1 : 0) << 23) | ((m >> 7) << 27) | (id << 29)
-        : (m >> 4) << 24)) >>>
-    0;
-  const copies = copied
-    ? [columnScaleA, columnScaleB, columnScaleB + 4].map((column, atom) => {
-        const bits64 = descriptorBits({
-          start: scaleStart + 512 * atom,
-          leading: 0,
-          stride: 128,
-          swizzle: "none",
-        });
-        return `${moveDescriptor(12, bits64)} add.s32 %r12, %r2, ${column}; tcgen05.cp.cta_group::${blocks}.32x128b.warpx4 [%r12], %d12;`;
-      })
-    : [];
-  const vectors = scaled ? `.block_scale.scale_vec::${vector}X` : "";
+    bitsOf(kind) === 4 ? 1 : formats[name].code;
+  const common =
+    selector | (sparse ? 4 : 0) | (element(a) << 7) | (element(b) << 10) | ((n >> 3) << 17);
+  const rest = isScaled(given)
+    ? (id << 4) | (Number(scale === "ue8m0") << 23) | ((m >> 7) << 27) | (id << 29)
+    : ((kind === "i8" ? 2 : 1) << 4) | ((m >> 4) << 24);
+  return (common | rest) >>> 0;
+}
+
+function issueOf(given: Whole, numbers: Numbers): string {
+  const { kind, vector, sparse, aInTensorMemory, copied } = given;
+  const columns = columnsOf(given);
+  const { placedA, placedB } = operandsOf(given, numbers, 0);
+  const group = blocksOf(given);
+  const copies = [columns.scalesA, columns.scalesB, columns.scalesB + 4].map((column, atom) => {
+    const at = {
+      start: scaleStart + 512 * atom,
+      leading: 0,
+      stride: 128,
+      swizzle: "none",
+    } as const;
+    return `${moveDescriptor(12, descriptorBits(at))} add.s32 %r12, %r2, ${column};
+      tcgen05.cp.cta_group::${group}.32x128b.warpx4 [%r12], %d12;`;
+  });
+  const scaled = isScaled(given);
   const operands = [
     "[%r2]",
-    aInTensorMemory ? `[%r2+${columnA}]` : "%d10",
+    aInTensorMemory ? `[%r2+${columns.a}]` : "%d10",
     "%d11",
-    ...(sparse ? [`[%r2+${columnMeta}]`] : []),
+    ...(sparse ? [`[%r2+${columns.metadata}]`] : []),
     "%r10",
-    ...(scaled ? [`[%r2+${columnScaleA}]`, `[%r2+${columnScaleB}]`] : []),
+    ...(scaled ? [`[%r2+${columns.scalesA}]`, `[%r2+${columns.scalesB}]`] : []),
     "0",
   ];
-  const issue = `${copies.join("\n")} ${moveDescriptor(10, descriptorBits(placedA))} ${moveDescriptor(11, descriptorBits(placedB))}
-    mov.b32 %r10, ${word}; tcgen05.mma${sparse ? ".sp" : ""}.cta_group::${blocks}.kind::${kind}${vectors} ${operands.join(", ")};`;
-  const { cells, result } = tensorKernel({ columns, issue, images, fills, pair });
+  const form = `cta_group::${group}.kind::${kind}${scaled ? `.block_scale.scale_vec::${vector}X` : ""}`;
+  return `${copied ? copies.join("\n") : ""}
+    ${moveDescriptor(10, descriptorBits(placedA))} ${moveDescriptor(11, descriptorBits(placedB))}
+    mov.b32 %r10, ${descriptorOf(given)}; tcgen05.mma${sparse ? ".sp" : ""}.${form} ${operands.join(", ")};`;
+}
+
+/** The sum of products of a row and a column, with their scales. */
+function expectedAt(given: Whole, numbers: Numbers, row: number, column: number): number {
+  const { vector, scale } = given;
+  const { depth } = depthsOf(given);
+  const value = (code = 0): number =>
+    scale === "ue8m0" ? 2 ** (code - 127) : decodeFloat("f8e4m3fn", code);
+  let sum = 0;
+  for (let k = 0; k < depth; k++) {
+    const block = Math.floor((k * vector) / depth);
+    const product =
+      (numbers.full[row * depth + k] ?? 0) * (numbers.valuesB[column * depth + k] ?? 0);
+    const left = numbers.scalesA[row * vector + block];
+    const right = numbers.scalesB[column * vector + block];
+    sum += isScaled(given) ? product * value(left) * value(right) : product;
+  }
+  return sum;
+}
+
+function run(one: Case): void {
+  const given = completed(one);
+  const { kind, m, n, pair, copied } = given;
+  const numbers = dataOf(given);
+  const columns = columnsOf(given);
+  const ranks = Array.from({ length: blocksOf(given) }, (_, block) => block);
+  const images = ranks.map((block) => imageOf(given, numbers, block));
+  const fills = ranks.map((block) => fillOf(given, numbers, block));
+  if (copied)
+    for (const [block, image] of images.entries())
+      toAtoms(given, fills[block] ?? new Uint32Array(), image);
+  const issue = issueOf(given, numbers);
+  const { cells, result } = tensorKernel({ columns: columns.all, issue, images, fills, pair });
   expect(result.findings.map(({ message }) => message)).toEqual([]);
+  const rows = m / ranks.length;
   const wrong: string[] = [];
   for (let row = 0; row < m; row++)
     for (let column = 0; column < n; column++) {
-      let sum = 0;
-      for (let k = 0; k < depth; k++) {
-        const block = scaled ? Math.floor((k * vector) / depth) : 0;
-        const factor = scaled
-          ? scaleValue(scalesA[row * vector + block] ?? 0) *
-            scaleValue(scalesB[column * vector + block] ?? 0)
-          : 1;
-        sum += (full[row * depth + k] ?? 0) * (valuesB[column * depth + k] ?? 0) * factor;
-      }
-      const own = row % rowsA;
-      const half = perBank < n && column >= perBank ? 1 : 0;
-      const cell =
-        cells[Math.floor(row / rowsA)]?.[
-          (laneOf(own) + 64 * half) * columns + column - half * perBank
-        ] ?? 0;
-      const found = kind === "i8" ? cell | 0 : decodeFloat("f32", cell);
+      const half = Math.floor(column / columns.d);
+      const lane = laneOf(given, row % rows) + 64 * half;
+      const cell = cells[Math.floor(row / rows)]?.[lane * columns.all + column - half * columns.d];
+      const found = kind === "i8" ? (cell ?? 0) | 0 : decodeFloat("f32", cell ?? 0);
+      const sum = expectedAt(given, numbers, row, column);
       if (found !== sum) wrong.push(`${row}, ${column}: ${found} for ${sum}`);
     }
   expect(wrong.slice(0, 4)).toEqual([]);

@@ -216,57 +216,73 @@ function selected(b: Terms, row: number, k: number, indices: Uint16Array, into: 
     }
 }
 
+/** Rows of an operand that a row of the other one is multiplied by. */
+type Lines = Pick<Terms, "significands" | "exponents">;
+
 /** One instruction: c becomes itself plus the products of rows of A and rows of B. */
 export function multiplyTerms(product: TermProduct): void {
   const { a, b, c, accumulator, scaleD = 0, indices } = product;
   const { k } = a;
   const columns = b.rows;
-  const gathered: Terms | undefined =
-    indices === undefined
-      ? undefined
-      : {
-          ...b,
-          k,
-          significands: new Float32Array(columns * k),
-          exponents: new Int32Array(columns * k),
-        };
-  const { significands: sb, exponents: eb, special: specialB } = gathered ?? b;
+  const gathered: Terms | undefined = indices && {
+    ...b,
+    k,
+    significands: new Float32Array(columns * k),
+    exponents: new Int32Array(columns * k),
+  };
+  const right = gathered ?? b;
   const addends = addendsOf(c, accumulator, scaleD);
   for (let row = 0; row < a.rows; row++) {
     if (gathered !== undefined && indices !== undefined) selected(b, row, k, indices, gathered);
-    const sa = a.significands.subarray(row * k, (row + 1) * k);
-    const ea = a.exponents.subarray(row * k, (row + 1) * k);
-    const isSpecial = a.special[row] === 1;
+    const left: Lines = {
+      significands: a.significands.subarray(row * k, (row + 1) * k),
+      exponents: a.exponents.subarray(row * k, (row + 1) * k),
+    };
     for (let column = 0; column < columns; column++) {
       const index = row * columns + column;
-      const from = column * k;
       const addend = addends.values[index] ?? 0;
-      if (isSpecial || specialB[column] === 1 || addend - addend !== 0) {
-        const found = specialSum(sa, sb, from, k, addend);
-        if (found !== undefined) {
-          c[index] = encodeSpecial(accumulator, found);
-          continue;
-        }
-      }
-      let largest = addends.exponents[index] ?? 0;
-      for (let at = 0; at < k; at++) {
-        const exponent = (ea[at] ?? 0) + (eb[from + at] ?? 0);
-        if (exponent > largest) largest = exponent;
-      }
-      if (largest <= zeroExponent / 2) {
-        c[index] = 0;
-        continue;
-      }
-      let sum = Math.trunc(addend * 2 ** (fraction - largest));
-      for (let at = 0; at < k; at++) {
-        const distance = largest - (ea[at] ?? 0) - (eb[from + at] ?? 0);
-        if (distance > reach) continue;
-        // Below 2^27 in magnitude, so that an integer conversion cuts off.
-        sum += ((sa[at] ?? 0) * (sb[from + at] ?? 0) * (powers[distance] ?? 0)) | 0;
-      }
-      c[index] = encodeSum(accumulator, sum * 2 ** (largest - fraction));
+      const isSpecial = a.special[row] === 1 || b.special[column] === 1 || addend - addend !== 0;
+      const special = isSpecial ? specialSum(left, right, column * k, k, addend) : undefined;
+      c[index] =
+        special === undefined
+          ? sumOfTerms(
+              left,
+              right,
+              column * k,
+              k,
+              addend,
+              addends.exponents[index] ?? 0,
+              accumulator,
+            )
+          : encodeSpecial(accumulator, special);
     }
   }
+}
+
+/** The code of a finite sum of products and what is there. */
+function sumOfTerms(
+  { significands: sa, exponents: ea }: Lines,
+  { significands: sb, exponents: eb }: Lines,
+  from: number,
+  k: number,
+  addend: number,
+  exponent: number,
+  accumulator: TensorCoreAccumulator,
+): number {
+  let largest = exponent;
+  for (let at = 0; at < k; at++) {
+    const sum = (ea[at] ?? 0) + (eb[from + at] ?? 0);
+    if (sum > largest) largest = sum;
+  }
+  if (largest <= zeroExponent / 2) return 0;
+  let sum = Math.trunc(addend * 2 ** (fraction - largest));
+  for (let at = 0; at < k; at++) {
+    const distance = largest - (ea[at] ?? 0) - (eb[from + at] ?? 0);
+    if (distance > reach) continue;
+    // Below 2^27 in magnitude, so that an integer conversion cuts off.
+    sum += ((sa[at] ?? 0) * (sb[from + at] ?? 0) * (powers[distance] ?? 0)) | 0;
+  }
+  return encodeSum(accumulator, sum * 2 ** (largest - fraction));
 }
 
 /** What is in the accumulators, divided by 2^scale. */
@@ -297,8 +313,8 @@ function addendsOf(
 
 /** The infinite or NaN sum where an infinity or a NaN takes part; undefined where none does. */
 function specialSum(
-  sa: Float32Array,
-  sb: Float32Array,
+  { significands: sa }: Lines,
+  { significands: sb }: Lines,
   from: number,
   k: number,
   addend: number,
@@ -353,6 +369,40 @@ function groupScales({ rows, k, scales }: ScaledNibbles): Terms {
   return { rows, k: perRow, significands, exponents, special };
 }
 
+/** The exact sum of a group's products: `first` is its first element of A. */
+function groupSum(
+  a: Int8Array,
+  first: number,
+  b: Int8Array,
+  from: number,
+  offset: number,
+  indices: Uint16Array | undefined,
+): number {
+  let sum = 0;
+  for (let at = 0; at < group; at++) {
+    const k = indices === undefined ? offset + at : (indices[first + at] ?? 0);
+    sum += (a[first + at] ?? 0) * (b[from + k] ?? 0);
+  }
+  return sum / 4;
+}
+
+/** The code of a sum of groups and what is there; `sums` have the groups' significands. */
+function sumOfGroups(
+  sums: Float64Array,
+  exponents: Int32Array,
+  addend: number,
+  exponent: number,
+): number {
+  const largest = exponents.reduce((most, each) => Math.max(most, each), exponent);
+  if (largest <= zeroExponent / 2) return 0;
+  let total = Math.trunc(addend * 2 ** (groupFraction - largest));
+  for (let at = 0; at < sums.length; at++) {
+    const below = largest - (exponents[at] ?? 0);
+    if (below <= 80) total += Math.trunc((sums[at] ?? 0) * 2 ** (groupFraction - below));
+  }
+  return encodeSum("f32", total * 2 ** (largest - groupFraction));
+}
+
 /** One instruction of mxf4 or mxf4nvf4. Of a sparse A, `indices` tell the k of B of each of its elements. */
 export function multiplyNibbles(
   a: ScaledNibbles,
@@ -367,9 +417,8 @@ export function multiplyNibbles(
   const scalesB = groupScales({ ...b, k: a.k });
   const addends = addendsOf(c, "f32", 0);
   const sums = new Float64Array(groups);
-  for (let row = 0; row < a.rows; row++) {
-    const own = a.doubled.subarray(row * a.k, (row + 1) * a.k);
-    const picks = indices?.subarray(row * a.k, (row + 1) * a.k);
+  const exponents = new Int32Array(groups);
+  for (let row = 0; row < a.rows; row++)
     for (let column = 0; column < columns; column++) {
       const index = row * columns + column;
       const addend = addends.values[index] ?? 0;
@@ -378,36 +427,16 @@ export function multiplyNibbles(
         continue;
       }
       if (addend - addend !== 0) continue;
-      let largest = addends.exponents[index] ?? 0;
       for (let at = 0; at < groups; at++) {
-        const from = column * b.k;
-        let sum = 0;
-        for (let element = at * group; element < (at + 1) * group; element++) {
-          const k = picks === undefined ? element : (picks[element] ?? 0);
-          sum += (own[element] ?? 0) * (b.doubled[from + k] ?? 0);
-        }
-        const left = row * groups + at;
-        const right = column * groups + at;
-        sums[at] =
-          (sum / 4) * (scalesA.significands[left] ?? 0) * (scalesB.significands[right] ?? 0);
-        const exponent = (scalesA.exponents[left] ?? 0) + (scalesB.exponents[right] ?? 0);
-        if (exponent > largest) largest = exponent;
+        const [left, right] = [row * groups + at, column * groups + at];
+        const first = row * a.k + at * group;
+        const factor = (scalesA.significands[left] ?? 0) * (scalesB.significands[right] ?? 0);
+        const sum = groupSum(a.doubled, first, b.doubled, column * b.k, at * group, indices);
+        sums[at] = sum * factor;
+        exponents[at] = (scalesA.exponents[left] ?? 0) + (scalesB.exponents[right] ?? 0);
       }
-      if (largest <= zeroExponent / 2) {
-        c[index] = 0;
-        continue;
-      }
-      let total = Math.trunc(addend * 2 ** (groupFraction - largest));
-      for (let at = 0; at < groups; at++) {
-        const exponent =
-          (scalesA.exponents[row * groups + at] ?? 0) +
-          (scalesB.exponents[column * groups + at] ?? 0);
-        if (largest - exponent <= 80)
-          total += Math.trunc((sums[at] ?? 0) * 2 ** (groupFraction + exponent - largest));
-      }
-      c[index] = encodeSum("f32", total * 2 ** (largest - groupFraction));
+      c[index] = sumOfGroups(sums, exponents, addend, addends.exponents[index] ?? 0);
     }
-  }
 }
 
 /* ---- integers ---- */
