@@ -3,6 +3,7 @@
  * simulator.
  */
 import { afterEach, describe, expect, test } from "vitest";
+import { wgmmaBound } from "../../test/support/fp8-sums.ts";
 import { codeOf } from "../../test/support/library-checks.ts";
 import { bf16, f32, fromNumbers } from "tilewright";
 import { array, astype, grad, mul, nn, sum, useDevice } from "tilewright/arrays";
@@ -99,6 +100,31 @@ describe("nn.scaledMatmul", () => {
       expectNear(await numbersOf(found), wanted, k);
       if (left === "mxfp8e4m3")
         expectNear(await numbersOf(nn.scaledMatmul(a, b, { dtype: "bf16" })), wanted, k, 2 ** -8);
+    });
+  });
+
+  test("FP8 by blocks of 128 is multiplied as it is where there is much of it", async () => {
+    const [m, n, k] = [16, 160, 448];
+    const [x, y] = [normal([m, k], 7), normal([n, k], 8)];
+    await onBoth(async (kind) => {
+      const a = nn.quantizeBlocks(x, "fp8Block1x128");
+      const b = nn.quantizeBlocks(y, "fp8Block128x128");
+      const [left, right] = [a, b].map((each) => nn.dequantizeBlocks(each, "f64"));
+      const wanted = productOf(
+        await numbersOf(left as NDArray),
+        await numbersOf(right as NDArray),
+        [1, m, n, k],
+      );
+      const found = await numbersOf(nn.scaledMatmul(a, b));
+      // Sums of 128 of FP8, of which each 32 products are cut off after 13 bits.
+      const bound =
+        kind === "evaluator" ? (k + 4) * 2 ** -23 : wgmmaBound(k, "promoted") + 2 ** -22;
+      const errors = wanted.sums.map(
+        (sum, i) => Math.abs((found[i] ?? NaN) - sum) / (wanted.sizes[i] ?? NaN),
+      );
+      expect(Math.max(...errors)).toBeLessThanOrEqual(bound);
+      // Devices multiply FP8, which f32 sums would not err as much as.
+      if (kind !== "evaluator") expect(Math.max(...errors)).toBeGreaterThan(2 ** -15);
     });
   });
 

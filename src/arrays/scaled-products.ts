@@ -5,18 +5,22 @@
  *   nn.scaledDotGeneral(x, y, …)   quantises both along what is summed, and cotangents on the way back
  *
  * Elements times scales of blocks are numbers of bf16 in MX formats and nvfp4: both operands are multiplied as such, and summed in f32. Those with scales of
- * f32 are multiplied in f32. Global scales are applied to sums.
+ * f32 are multiplied in f32, but FP8 by blocks of 128 on both sides, which the library's product takes as it is. Global scales are applied to sums.
  */
+import { f32 } from "../formats/dtype.ts";
 import type { DTypeName, FloatName } from "../formats/dtype.ts";
 import { scaledFormats } from "../formats/scaled/formats.ts";
 import type { ScaledFormatName } from "../formats/scaled/formats.ts";
 import { tensorType } from "../graph/ops/types.ts";
+import type { Operation } from "../device/operation.ts";
 import { isExactInBf16 } from "../kernels/matmul/scaled-errors.ts";
+import { scaledMatmul as scaledMatmulOperation } from "../kernels/matmul/scaled-matmul.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { NDArray, recordWith } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
 import { requireKind } from "./dtype-checks.ts";
-import { astype, mul } from "./functions.ts";
+import { astype, full, mul } from "./functions.ts";
+import { fromKernel } from "./kernels.ts";
 import { dequantizeBlocks, quantizeBlocks } from "./scaled.ts";
 import type { ScaledArray } from "./scaled.ts";
 import { reshape, transpose } from "./shapes.ts";
@@ -56,8 +60,7 @@ export function scaledMatmul<D extends FloatName = "f32">(
   { dtype }: ScaledMatmulOptions<D> = {},
 ): NDArray<D> {
   requireFactors(a, b);
-  const format = fitsBf16(a) && fitsBf16(b) ? "bf16" : "f32";
-  const sums = dotOf(multiplied(a, format), multiplied(b, format));
+  const sums = byBlocks(a, b) ?? dequantisedProduct(a, b);
   const scaled = [a, b].reduce<NDArray<"f32">>((product, factor) => {
     const scale = isScaled(factor) ? factor.globalScale : null;
     return scale === null ? product : mul(product, scale);
@@ -86,6 +89,47 @@ function dotOf(a: NDArray, b: NDArray): NDArray<"f32"> {
     ),
   );
   return new NDArray<"f32">(value);
+}
+
+function dequantisedProduct(a: Factor, b: Factor): NDArray<"f32"> {
+  const format = fitsBf16(a) && fitsBf16(b) ? "bf16" : "f32";
+  return dotOf(multiplied(a, format), multiplied(b, format));
+}
+
+/** Fewer products than these take no longer in f32. */
+const leastProducts = 1 << 20;
+
+type Sums = (...given: readonly NDArray[]) => NDArray<"f32">;
+/** One operation for each pair of formats, with a batch and without. */
+const made = new Map<string, Sums>();
+
+/** The product of FP8 by blocks of 128 along what is summed, with promoted sums; undefined of other factors. */
+function byBlocks(a: Factor, b: Factor): NDArray<"f32"> | undefined {
+  if (!isScaled(a) || !isScaled(b)) return undefined;
+  const isOwn = ({ format, layout }: ScaledArray): boolean =>
+    scaledFormats[format].scale.name === "f32" && layout === "plain";
+  const { rank, shape } = a.elements;
+  const count = shape.reduce((all, extent) => all * extent, b.elements.shape.at(-2) ?? 1);
+  if (!isOwn(a) || !isOwn(b) || rank > 3 || count < leastProducts) return undefined;
+  const key = [a.format, b.format, rank].join();
+  const call = made.get(key) ?? blocksCall(a, b, rank === 3);
+  made.set(key, call);
+  return call(a.elements, b.elements, a.scales, b.scales);
+}
+
+function blocksCall(a: ScaledArray, b: ScaledArray, batched: boolean): Sums {
+  const operation: Operation = scaledMatmulOperation({
+    ...{ a: a.format, b: b.format, batched, out: f32 },
+  });
+  const [ofA, ofB] = [a, b].map(({ format, axis, layout }) => ({ format, axis, layout }));
+  const factor = (own: typeof ofA, elements?: NDArray, scales?: NDArray): ScaledArray =>
+    ({ ...own, elements, scales, globalScale: null }) as ScaledArray;
+  return fromKernel(
+    operation,
+    (...[left, right, leftScales, rightScales]: readonly NDArray[]) =>
+      dequantisedProduct(factor(ofA, left, leftScales), factor(ofB, right, rightScales)),
+    (args) => args.map((each) => full(each.shape, 0, each.dtype)),
+  );
 }
 
 function requireFactors(a: Factor, b: Factor): void {

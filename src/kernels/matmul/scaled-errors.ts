@@ -9,7 +9,7 @@
  *   k = 4096         f32 scales of both, in bf16    2^-8.5        FP8    2^-9.8
  *                    MX formats in bf16             2^-19.0       FP8    2^-9.8, as its scales are no numbers of 128 of k
  *
- * Where all terms have one sign the errors of FP8 add up: 2^-8 of each sum of 32 is the worst.
+ * Where all terms have one sign the errors of FP8 add up: four instructions that cut 33 numbers off, 2^-6 of the sum, are the worst.
  */
 import { floatFormats } from "../../formats/floats.ts";
 import type { ScaledFormat } from "../../formats/scaled/formats.ts";
