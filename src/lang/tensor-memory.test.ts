@@ -94,8 +94,8 @@ describe("tensor memory", () => {
     expect(report.code).toBe("TW2308");
   });
 
-  test("of threads of eight warps", () => {
-    const report = reportOf({ sums }, ({ sums: it }) => it?.load(), { warps: 8 });
+  test("of threads of two warps", () => {
+    const report = reportOf({ sums }, ({ sums: it }) => it?.load(), { warps: 2 });
     expect(report.code).toBe("TW2307");
   });
 

@@ -152,20 +152,21 @@ function accessed(
       found: stated ?? "none",
     });
   // Of 8 and 16 bits a lane has whole words.
-  const least = accessColumns[by] * Math.max(1, 32 / ref.dtype.bits);
+  const groups = Math.max(1, warps / warpsPerGroup);
+  const least = groups * accessColumns[by] * Math.max(1, 32 / ref.dtype.bits);
   const isPower = (columns & (columns - 1)) === 0;
   if (shape.length !== 2 || !accessRows[by].includes(rows) || columns < least || !isPower)
     fail(draft, "TW2306", `${by} does not move ${typeText(ref)}`, {
       expected: `[${accessRows[by].join(" or ")}, columns], ${least} columns or more, a power of two`,
       found: shapeText(shape),
     });
-  if (warps !== warpsPerGroup)
+  if (warps < warpsPerGroup)
     fail(
       draft,
       "TW2307",
       `each warp reaches a quarter of tensor memory, and threads have ${warps} warps`,
       {
-        expected: `threads of ${warpsPerGroup} warps`,
+        expected: `threads of ${warpsPerGroup} warps or more`,
         found: String(warps),
       },
     );

@@ -4,6 +4,7 @@
  * | op                                       | kernel body | scoped | loop, if … | on_threads | warps |
  * |------------------------------------------|-------------|--------|------------|------------|-------|
  * | alloc smem, alloc_union, alloc_barrier   | yes         | yes    | no         | no         | no    |
+ * | alloc_tmem                               | yes         | yes    | no         | no         | no    |
  * | alloc gmem, alloc_semaphore              | yes         | no     | no         | no         | no    |
  * | block_sync, cluster_arrive, cluster_wait | yes         | yes    | yes        | of all     | no    |
  * | scoped, warps                            | yes         | yes    | yes        | yes        | no    |
@@ -30,8 +31,10 @@ interface Surroundings {
   readonly warps: AnyOp | undefined;
 }
 
-function verifyAllocation(op: AnyOp, { owner }: Surroundings): void {
-  const shared = allocatesShared(op);
+function verifyAllocation(op: AnyOp, { owner, selection, threads }: Surroundings): void {
+  // Columns of tensor memory are those of one scope: several threads that enter it apart would share them.
+  const isApart = selection !== undefined && threads.length > 1;
+  const shared = allocatesShared(op) || (op.kind === "alloc_tmem" && !isApart);
   if (owner === undefined || (traitsOf(owner).regions === "once" && shared)) return;
   reject(op, "TW2211", `${opName(op)} stands inside ${opName(owner)}`, {
     expected: shared ? "the kernel's body or a scoped body" : "the kernel's body",

@@ -239,3 +239,30 @@ function leastReading(m: number, n: number, warps: number): WarpGrid {
 function exactShares(units: number): number {
   return units & -units;
 }
+
+/** Why tcgen05 cannot make a product of these shapes and formats whose sum stays in tensor memory. */
+export function tensorShapeProblem(
+  op: Op<"dot">,
+  target: Target,
+  warps: number,
+): string | undefined {
+  const instruction: ProductInstruction = productInstructions.tcgen05;
+  if (!hasInstruction(target, instruction)) return `${target.name} does not have it`;
+  if (warps < warpsPerGroup) return warpgroupProblem(warps);
+  const [left, right] = [matrixOf(op.operands.left), matrixOf(op.operands.right)];
+  const { dtype, precision } = op.attributes;
+  if (precision !== "native") return `it does not round f32 (precision ${precision})`;
+  // What it sums of FP8 is not what the language says of a dot.
+  const isKnown = instruction.factors.includes(left.dtype.name) && left.dtype.bits >= 16;
+  if (!isKnown || left.dtype !== right.dtype || dtype.name !== "f32")
+    return `it does not multiply ${left.dtype.name} by ${right.dtype.name} into ${dtype.name}`;
+  const [m = 0, k = 0] = left.shape;
+  const n = right.shape[1] ?? 0;
+  const { rows, integerColumns, depthBits } = instruction.shape;
+  const isPower = (n & (n - 1)) === 0;
+  if (!rows.includes(m)) return `it has ${rows.join(" or ")} rows, not ${m}`;
+  if (!isPower || n < integerColumns || n > target.tensorMemoryColumns)
+    return `${n} columns are no power of two from ${integerColumns} on that it has`;
+  const depth = depthBits / left.dtype.bits;
+  return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
+}

@@ -11,7 +11,7 @@
  *   | 16x32bx2 | L0 L1 L2 L3 half W0 W1   | registers, L4 last          |
  *
  * Shapes of 16 rows take two instructions, for each half of a quarter one; tiles of 64 rows have the first halves alone. Elements of 8 and 16
- * bits that share a word are its lowest register bits.
+ * bits that share a word are its lowest register bits. Where a thread has several warpgroups, each has its share of the columns.
  */
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { tmemPacking, usualTmemShape } from "../../ir/infer/tensor-memory.ts";
@@ -22,6 +22,7 @@ import { refOf, walkOps } from "../../ir/traverse.ts";
 import { onceForEach } from "../../support/memo.ts";
 import { knownLayout } from "../algebra/parse-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
 import { tmemColumns, tmemMatrix, tmemScales } from "../algebra/tensor-memory.ts";
 import type { TmemLayout } from "../algebra/tensor-memory.ts";
 
@@ -119,6 +120,7 @@ export function tmemRegisters(
   shape: TmemShape,
   [rows = 0, columns = 0]: readonly number[],
   bits: number,
+  warps: number,
 ): RegisterLayout {
   const inWord = Math.log2(32 / bits);
   const { rows: rowBits, columns: first, last } = patterns[shape](rows);
@@ -128,7 +130,12 @@ export function tmemRegisters(
   for (const bit of [...inside, ...rowBits.filter((each) => each === "half")])
     names.set(bit, `R${inWord + names.size}`);
   const named = (bit: string): string => names.get(bit) ?? bit;
-  const free = Math.log2(columns) - inWord - first.length - last.length;
+  // Each four warps have columns of their own.
+  const groups = Array.from(
+    { length: Math.log2(warps / warpsPerGroup) },
+    (_, bit) => `W${bit + 2}`,
+  );
+  const free = Math.log2(columns) - inWord - first.length - last.length - groups.length;
   const next = inWord + names.size;
   const registers = (from: number, count: number): readonly string[] =>
     Array.from({ length: count }, (_, index) => `R${from + index}`);
@@ -138,12 +145,16 @@ export function tmemRegisters(
     ...first.map(named),
     ...registers(next, free),
     ...last,
+    ...groups,
   ];
   return knownLayout(`(${ofRows.join(" ")} | ${ofColumns.join(" ")})`);
 }
 
 /** The layout that an access has in registers. */
-export function tmemLayoutOf(op: Op<"tmem_load"> | Op<"tmem_store">): RegisterLayout {
+export function tmemLayoutOf(
+  op: Op<"tmem_load"> | Op<"tmem_store">,
+  warps: number,
+): RegisterLayout {
   const { dtype, shape } = refOf(op.operands.ref);
-  return tmemRegisters(tmemShapeOf(op), shape.map(Number), dtype.bits);
+  return tmemRegisters(tmemShapeOf(op), shape.map(Number), dtype.bits, warps);
 }

@@ -170,7 +170,7 @@ class Selection {
     const reason =
       tensor?.factors.includes(mmaFormat(right).name) !== true
         ? `no wgmma: ${notWgmma}`
-        : `no ${tensor.name}: its sum is a tile, which is in registers`;
+        : `no ${tensor.name}: its sum is a tile, and no loop carries it that copies its blocks ahead`;
     return notMma === undefined
       ? { instruction: "mma.sync", reads: [], warps: warpGrid(op, warps), reason }
       : { instruction: "fma", reads: [], reason: `${reason}; no mma.sync: ${notMma}` };

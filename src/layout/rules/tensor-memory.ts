@@ -86,12 +86,18 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
     requireMatrix(op, context);
     const variable = context.define(op, op.results[0]);
     if (variable === undefined) return;
-    fixResult(op, variable, tmemLayoutOf(op), `${tmemShapeOf(op)} loads`, context);
+    fixResult(op, variable, tmemLayoutOf(op, context.warps), `${tmemShapeOf(op)} loads`, context);
   },
 
   tmem_store(op, context) {
     requireMatrix(op, context);
-    fixOperand(op, op.operands.value, tmemLayoutOf(op), `${tmemShapeOf(op)} stores`, context);
+    fixOperand(
+      op,
+      op.operands.value,
+      tmemLayoutOf(op, context.warps),
+      `${tmemShapeOf(op)} stores`,
+      context,
+    );
   },
 
   tcgen05_mma(op, context) {

@@ -52,6 +52,9 @@ class Expansion {
   readonly #depth: number;
   /** Which carries are sums in flight. */
   readonly #sums: ReadonlySet<number>;
+  /** Those of them that lie in tensor memory, by their carries, and the barrier of each stage that their products are told by. */
+  readonly #tensors = new Map<number, Value>();
+  readonly #multiplied: Value | undefined;
   readonly #rings: readonly Ring[];
   readonly #full: Value;
   /** What lies between the index of a step and that of the step which is copied in it. */
@@ -73,6 +76,15 @@ class Expansion {
       } as const;
       return { copied, memory: writer.one("alloc", {}, attributes) };
     });
+    for (const { carry, dot, sums } of plan.products) {
+      const [type] = dot.results.map((result) => result.type);
+      if (sums !== "tensor" || type?.kind !== "tile") continue;
+      const attributes = { dtype: type.dtype, shape: type.shape, name: "sums" };
+      this.#tensors.set(carry, writer.one("alloc_tmem", {}, attributes));
+    }
+    const tells = { count: depth, arrivals: 1, name: "multiplied" };
+    this.#multiplied =
+      this.#tensors.size === 0 ? undefined : writer.one("alloc_barrier", {}, tells);
     const barriers = { count: depth, arrivals: plan.copies.length, name: "landed" };
     this.#full = writer.one("alloc_barrier", {}, barriers);
     this.#ahead = writer.number((depth - 1) * plan.step);
@@ -88,8 +100,11 @@ class Expansion {
     const types = [lower, ...initial].map(({ type }) => type);
     const body = writer.region(types, (parameters) => this.#step(parameters));
     const results = writer.add("loop", { lower, upper, step, initial }, {}, { body });
+    this.#waitLast(results.slice(-1));
     return results.slice(0, -3).map((value, carry) => {
       if (!this.#sums.has(carry)) return value;
+      const ref = this.#tensors.get(carry);
+      if (ref !== undefined) return writer.one("tmem_load", { ref }, {});
       return writer.one("wgmma_wait", { accumulator: value }, { pending: 0, gives: "tile" });
     });
   }
@@ -98,6 +113,11 @@ class Expansion {
   #begun(): readonly Value[] {
     return this.#plan.loop.operands.initial.map((initial, carry) => {
       if (!this.#sums.has(carry) || initial.type.kind !== "tile") return initial;
+      const ref = this.#tensors.get(carry);
+      if (ref !== undefined) {
+        this.#writer.add("tmem_store", { ref, value: initial }, {}, {});
+        return this.#writer.number(0);
+      }
       const { dtype, shape } = initial.type;
       return this.#writer.one("accumulator", { initial }, { dtype, shape });
     });
@@ -131,7 +151,8 @@ class Expansion {
     const flies = this.#sums.size > 0;
     if (!flies) this.#refill(index, filling);
     const yielded = this.#compute(parameters, slot);
-    const handed = flies ? this.#wait(yielded) : yielded;
+    if (this.#multiplied !== undefined) this.#tell(index, slot, filling);
+    const handed = flies && this.#tensors.size === 0 ? this.#wait(yielded) : yielded;
     if (flies) this.#refill(index, filling);
     const next = writer.following(slot, this.#depth);
     const wraps = writer.one("cast", { source: next.wraps }, { dtype: i32 });
@@ -158,7 +179,7 @@ class Expansion {
         // Nobody uses it where products read the window themselves.
         substitution.set(result, this.#writer.one("load", { ref, indices: [] }, {}));
       } else if (op.kind === "dot" && flying.has(op) && result !== undefined)
-        substitution.set(result, this.#multiply(op, substitution, windows));
+        substitution.set(result, this.#product(op, substitution, windows));
       else
         this.#writer.append(
           changeRegions(substituteOperands(op, substitution), (region) =>
@@ -167,6 +188,21 @@ class Expansion {
         );
     }
     return yieldedValues(body).map((value) => substitution.get(value) ?? value);
+  }
+
+  /** The product, where its sum lies; gives what is carried of that. */
+  #product(
+    dot: Op<"dot">,
+    substitution: ReadonlyMap<Value, Value>,
+    windows: ReadonlyMap<Value, Value>,
+  ): Value {
+    const { carry } = this.#plan.products.find((each) => each.dot === dot) ?? { carry: -1 };
+    const sums = this.#tensors.get(carry);
+    if (sums === undefined) return this.#multiply(dot, substitution, windows);
+    const [a, b] = [windows.get(dot.operands.left), windows.get(dot.operands.right)];
+    if (a === undefined || b === undefined) throw new Error("a product of copied blocks");
+    this.#writer.add("tcgen05_mma", { sums, a, b }, {}, {});
+    return this.#writer.number(0);
   }
 
   #multiply(
@@ -180,6 +216,34 @@ class Expansion {
     if (accumulator === undefined || b === undefined) throw new Error("a sum of copied blocks");
     const a = windows.get(left) ?? substitution.get(left) ?? left;
     return this.#writer.one("wgmma", { accumulator, a, b }, {});
+  }
+
+  /** A commit arrives when the products of this step are over; those of the step before are from here on. */
+  #tell(index: Value, slot: Value, before: Value): void {
+    const writer = this.#writer;
+    const barrier = this.#multiplied;
+    if (barrier === undefined) return;
+    writer.add("tcgen05_commit", { barrier, index: slot }, {}, {});
+    this.#waitIf(this.#plan.loop.operands.lower, index, before);
+  }
+
+  /** The products of the last step, if there was one. */
+  #waitLast([last]: readonly Value[]): void {
+    const { lower, upper } = this.#plan.loop.operands;
+    if (last !== undefined) this.#waitIf(lower, upper, last);
+  }
+
+  /** Waits for the products of a slot where one number is less than another. */
+  #waitIf(left: Value, right: Value, index: Value): void {
+    const writer = this.#writer;
+    const barrier = this.#multiplied;
+    if (barrier === undefined) return;
+    const condition = writer.one("compare", { left, right }, { predicate: "lt" });
+    const then = writer.region([], () => {
+      writer.add("barrier_wait", { barrier, index }, {}, {});
+      return [];
+    });
+    writer.add("if", { condition }, {}, { then, otherwise: writer.region([], () => []) });
   }
 
   /** The products of the step before are over from here on; those of this one run on. */

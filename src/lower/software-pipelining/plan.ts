@@ -20,11 +20,16 @@ import { chosenAmong, hasEffect, onlyComputes } from "../../ir/traits.ts";
 import { operandValues, regionList, walkOps, yieldedValues, refOf } from "../../ir/traverse.ts";
 import type { RefType } from "../../ir/types.ts";
 import { contiguousAxis, globalAlignment } from "../../layout/model/access-cost.ts";
-import { isPromoted, wgmmaShapeProblem } from "../../layout/model/product-instructions.ts";
+import {
+  isPromoted,
+  tensorShapeProblem,
+  wgmmaShapeProblem,
+} from "../../layout/model/product-instructions.ts";
 import { windowsOf } from "../../layout/model/windows.ts";
 import type { Windows } from "../../layout/model/windows.ts";
 import { unmarked } from "../../passes/profile-marks.ts";
 import { packedBytes } from "../../formats/dtype.ts";
+import type { ProductMemory } from "../../targets/product-instructions.ts";
 import type { Target } from "../../targets/target.ts";
 
 /** What a block of a loop may be to be copied ahead: a window that one tensor copy takes as it is. */
@@ -51,6 +56,8 @@ export interface FlyingProduct {
   readonly dot: Op<"dot">;
   /** Which of the loop's carries is the sum. */
   readonly carry: number;
+  /** Where it is added up. */
+  readonly sums: ProductMemory;
 }
 
 export interface LoopPlan {
@@ -184,7 +191,7 @@ class Planner {
     );
   }
 
-  /** Products that wgmma makes of copied blocks, onto a carry that is used for nothing else. */
+  /** Products that wgmma or tcgen05 makes of copied blocks, onto a carry that is used for nothing else. */
   #flying({ regions: { body } }: Op<"loop">, copies: readonly CopiedLoad[]): FlyingProduct[] {
     const copied = new Set(copies.flatMap(({ load }) => load.results));
     const [, ...carries] = body.parameters;
@@ -192,13 +199,18 @@ class Planner {
       value !== undefined && this.#uses.get(value) === 1;
     return body.ops.flatMap((op) => {
       if (op.kind !== "dot" || isPromoted(op)) return [];
-      if (wgmmaShapeProblem(op, this.#target, this.#warps) !== undefined) return [];
+      const inRegisters = wgmmaShapeProblem(op, this.#target, this.#warps) === undefined;
+      const inTensorMemory = tensorShapeProblem(op, this.#target, this.#warps) === undefined;
+      if (!inRegisters && !inTensorMemory) return [];
+      const sums = inRegisters ? "registers" : "tensor";
       const { left, right, accumulator } = op.operands;
       const carry = accumulator === undefined ? -1 : carries.indexOf(accumulator);
       const [result] = op.results;
       const alone = once(accumulator) && once(result) && yieldedValues(body)[carry] === result;
       if (!alone || !copied.has(right) || !once(right)) return [];
-      return copied.has(left) && !once(left) ? [] : [{ dot: op, carry }];
+      if (copied.has(left) && !once(left)) return [];
+      // In registers a left factor is no tensor memory's.
+      return inRegisters || copied.has(left) ? [{ dot: op, carry, sums }] : [];
     });
   }
 }

@@ -338,14 +338,14 @@ const layoutChecks: OpRules<[Functions, number], void> = {
       lies(op, metadata, functions.normal(wgmmaMetadata(bits, warps), tileOf(metadata).shape));
   },
   alloc_tmem: free,
-  tmem_load: (op, functions) => {
+  tmem_load: (op, functions, warps) => {
     const [result] = op.results;
     if (result !== undefined)
-      lies(op, result, functions.normal(tmemLayoutOf(op), tileOf(result).shape));
+      lies(op, result, functions.normal(tmemLayoutOf(op, warps), tileOf(result).shape));
   },
-  tmem_store: (op, functions) => {
+  tmem_store: (op, functions, warps) => {
     const { value } = op.operands;
-    lies(op, value, functions.normal(tmemLayoutOf(op), tileOf(value).shape));
+    lies(op, value, functions.normal(tmemLayoutOf(op, warps), tileOf(value).shape));
   },
   tcgen05_mma: free,
   tcgen05_copy: free,

@@ -85,7 +85,9 @@ describe("products", () => {
   test("of fragments are noted where tensor memory would add them up", () => {
     const note = notesOf(product(16), "sm_100a").find(({ code }) => code === "TW7516");
     expect(note?.message).toBe("this dot is computed by mma.sync, not by tcgen05");
-    expect(note?.because).toBe("no tcgen05: its sum is a tile, which is in registers");
+    expect(note?.because).toBe(
+      "no tcgen05: its sum is a tile, and no loop carries it that copies its blocks ahead",
+    );
     expect(codesOf(product(16), "sm_120a")).not.toContain("TW7516");
   });
 

@@ -98,7 +98,7 @@ export const performanceCodes = registerCodes({
       "The target has tensor cores that read operands from shared memory and add up in tensor memory. Single warps that multiply fragments in registers reach a part of their rate.",
     example: "dot(a, b)  // on sm_100a",
     remedy:
-      "keep this kernel where it is fast enough; on targets without tensor memory it is what tensor cores do",
+      "add up in a loop that loads a block of each factor in each step, or multiply with tcgen05Mma",
   },
   TW7515: {
     title: "launch that takes over three times its roofline",

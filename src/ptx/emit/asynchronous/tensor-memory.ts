@@ -8,7 +8,7 @@
  *   tcgen05.dealloc
  */
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
-import type { Op, Value } from "../../../ir/node.ts";
+import type { Op } from "../../../ir/node.ts";
 import type { TmemShape, tensorMemoryOps } from "../../../ir/ops/tensor-memory.ts";
 import { refOf } from "../../../ir/traverse.ts";
 import { elementTable } from "../../../layout/algebra/element-maps.ts";
@@ -17,6 +17,7 @@ import {
   kernelColumns,
   packingOf,
   tileColumns,
+  tmemLayoutOf,
   tmemShapeOf,
   tmemSlotBytes,
   tmemStorage,
@@ -161,14 +162,15 @@ interface Piece {
   readonly words: readonly number[];
 }
 
-function piecesOf(op: Op<"tmem_load"> | Op<"tmem_store">, tile: Value, packing: number) {
+function piecesOf(op: Op<"tmem_load"> | Op<"tmem_store">, warps: number, packing: number) {
   const { dtype, shape } = refOf(op.operands.ref);
   const [rows = 0, columns = 0] = shape.map(Number);
   const by = tmemShapeOf(op);
   const form = forms[by];
   const perWord = 32 / dtype.bits;
-  const table = elementTable(layoutOf(tile), [rows, columns], warpsPerGroup);
-  const own = [...table.subarray(0, table.length / (32 * warpsPerGroup))];
+  const table = elementTable(tmemLayoutOf(op, warps), [rows, columns], warps);
+  const own = [...table.subarray(0, table.length / (32 * warps))];
+  const share = columns / (warps / warpsPerGroup);
   const halves = by === "32x32b" || rows === 64 ? 1 : 2;
   const perHalf = own.length / perWord / halves;
   const each = Math.min(mostRegisters, perHalf);
@@ -184,8 +186,14 @@ function piecesOf(op: Op<"tmem_load"> | Op<"tmem_store">, tile: Value, packing: 
       const start = (from * form.columns * perWord) / packing;
       pieces.push({ lanes: 16 * half, columns: start, words });
     }
-  const split = by === "16x32bx2" ? [integer(columns / 2 / packing)] : [];
-  return { pieces, split, repeat: each / form.registers, spread: perWord > packing };
+  const split = by === "16x32bx2" ? [integer(share / 2 / packing)] : [];
+  return {
+    pieces,
+    split,
+    repeat: each / form.registers,
+    spread: perWord > packing,
+    share: share / packing,
+  };
 }
 
 /** The address of the own warp's quarter, from some lanes and columns on. */
@@ -202,9 +210,17 @@ function quarterOf(
   return address(base, columns + piece.columns);
 }
 
-function ownQuarter({ code, numbers }: EmitContext, { base }: TensorValue): Register {
+/** Where the lanes of the own warp begin, and the columns of its warpgroup. */
+function ownQuarter(
+  { code, numbers, scope }: EmitContext,
+  { base }: TensorValue,
+  share: number,
+): Register {
   const own = code.make("b32", "and.b32", numbers.warp, integer(warpsPerGroup - 1));
-  return code.make("b32", "mad.lo.u32", own, integer(2 ** 21), base);
+  const quarter = code.make("b32", "mad.lo.u32", own, integer(2 ** 21), base);
+  if (scope.warps === warpsPerGroup) return quarter;
+  const group = code.make("b32", "shr.u32", numbers.warp, integer(Math.log2(warpsPerGroup)));
+  return code.make("b32", "mad.lo.u32", group, integer(share), quarter);
 }
 
 function load(op: Op<"tmem_load">, context: EmitContext): void {
@@ -213,12 +229,16 @@ function load(op: Op<"tmem_load">, context: EmitContext): void {
   if (result?.type.kind !== "tile") throw new Error("a load gives a tile");
   const { dtype, shape } = result.type;
   const window = context.tensor(op.operands.ref);
-  const { pieces, split, repeat, spread } = piecesOf(op, result, packingOf(window.storage));
+  const { pieces, split, repeat, spread, share } = piecesOf(
+    op,
+    context.scope.warps,
+    packingOf(window.storage),
+  );
   const words = code.registers(
     "b32",
     pieces.reduce((sum, piece) => sum + piece.words.length, 0),
   );
-  const quarter = ownQuarter(context, window);
+  const quarter = ownQuarter(context, window, share);
   const opcode = `tcgen05.ld.sync.aligned.${tmemShapeOf(op)}.x${repeat}${spread ? ".pack::16b" : ""}.b32`;
   for (const piece of pieces)
     code.emit(opcode, [
@@ -241,8 +261,12 @@ function store(op: Op<"tmem_store">, context: EmitContext): void {
   const { ref, value } = op.operands;
   const window = context.tensor(ref);
   const { words } = context.tile(value);
-  const { pieces, split, repeat, spread } = piecesOf(op, value, packingOf(window.storage));
-  const quarter = ownQuarter(context, window);
+  const { pieces, split, repeat, spread, share } = piecesOf(
+    op,
+    context.scope.warps,
+    packingOf(window.storage),
+  );
+  const quarter = ownQuarter(context, window, share);
   const opcode = `tcgen05.st.sync.aligned.${tmemShapeOf(op)}.x${repeat}${spread ? ".unpack::16b" : ""}.b32`;
   // A splat has one word for all.
   const wordOf = (at: number): Register => wordAt(words, words.length === 1 ? 0 : at);

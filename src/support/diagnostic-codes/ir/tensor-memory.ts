@@ -45,12 +45,12 @@ export const tensorMemoryCodes = registerCodes({
     remedy: "leave the shape out, or take a window of a power of two of columns",
   },
   TW2307: {
-    title: "access to tensor memory by other than four warps",
+    title: "access to tensor memory by fewer than four warps",
     cause:
       "A warp reaches the quarter of the lanes that its number in the warpgroup says: four warps have all rows.",
     example:
-      "kernel({ warps: 8, scratch: { sums: tmem(f32, [128, 64]) } }, ({ sums }) => { sums.load(); })",
-    remedy: "give the kernel threads of four warps, and several of them",
+      "kernel({ warps: 2, scratch: { sums: tmem(f32, [128, 64]) } }, ({ sums }) => { sums.load(); })",
+    remedy: "give the kernel threads of four warps or more",
   },
   TW2308: {
     title: "scales that do not fit a product",
