@@ -266,6 +266,36 @@ test("TW8092: a product that all lanes of a warp issue", () => {
   expect(codes({ then })).toContain("TW8092");
 });
 
+describe("deadlocks", () => {
+  test("a pair's allocation for which the other block never comes", () => {
+    const edit = (text: string): string =>
+      text.replace(
+        "@%p0 tcgen05.alloc",
+        "setp.eq.u32 %p5, %r8, 0; and.pred %p5, %p0, %p5; @%p5 tcgen05.alloc",
+      );
+    expect(codes({ pair: true, images: [image, image], edit })).toEqual(["TW8020"]);
+  });
+
+  test("a commit to an mbarrier whose count never completes", () => {
+    const edit = (text: string): string =>
+      text.replace(
+        "mbarrier.init.shared::cta.b64 [done], 1",
+        "mbarrier.init.shared::cta.b64 [done], 2",
+      );
+    expect(codes({ issue: `${operands()} ${mma}`, edit })).toEqual(["TW8020"]);
+  });
+
+  test("40: a commit to each of two barriers, both of which are awaited", () => {
+    const commit = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [extra];";
+    const edit = (text: string): string =>
+      text.replace(
+        "$wait:",
+        "$other: mbarrier.try_wait.parity.shared::cta.b64 %p4, [extra], 0; @!%p4 bra $other; $wait:",
+      );
+    expect(codes({ issue: `${operands()} ${mma} ${commit}`, edit })).toEqual([]);
+  });
+});
+
 describe("TW8093: pairs", () => {
   test("without another block", () => {
     const edit = (text: string): string => text.replaceAll("cta_group::1", "cta_group::2");
