@@ -26,7 +26,7 @@ export const generators = ["normal", "uniform", "counting", "ones", "zeros"] as 
 export type Generator = (typeof generators)[number];
 
 export interface Settings {
-  readonly device: "simulator" | "emulator";
+  readonly device: "simulator" | "emulator" | "cpu";
   readonly schedule: ScheduleName;
   readonly seed: number;
   readonly target: TargetName;

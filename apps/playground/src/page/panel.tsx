@@ -137,7 +137,7 @@ function Report({
   if (isOfKernel && view !== "findings" && report.kernels.length === 0)
     return <Empty>The program has no kernel.</Empty>;
   const launch = report.kernels[chosen]?.launch;
-  const emulated = launch !== undefined && report.launches[launch]?.device === "emulator";
+  const emulated = launch !== undefined && report.launches[launch]?.device !== "simulator";
   const name = report.kernels[chosen]?.name ?? session.program.name;
   const views: { readonly [V in ViewName]: () => preact.ComponentChildren } = {
     results: () => (

@@ -151,12 +151,11 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }
 
-/** Of a run on the emulator. */
+/** Of a run on another device than the simulator. */
 export function AsSimulated() {
   return (
     <p class="note" data-testid="as-simulated">
-      The emulator runs PTX, which has no steps of the program: this is the same launch on the
-      simulator.
+      Only the simulator has steps of the program: this is the same launch there.
     </p>
   );
 }

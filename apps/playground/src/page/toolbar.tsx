@@ -58,6 +58,7 @@ export function Toolbar(props: ToolbarProps) {
           options={[
             ["simulator", "simulator"],
             ["emulator", "emulator (PTX)"],
+            ["cpu", "CPU (fast, unchecked)"],
           ]}
           choose={(device) => {
             set({ device });

@@ -20,6 +20,7 @@ export interface Importable {
 }
 
 export const compiler = () => import("./parts/compiler.ts");
+export const cpu = () => import("../../../../src/cpu/device/open.ts");
 export const programs = () => import("./parts/programs.ts");
 const examples = () => import("./parts/examples.ts");
 

@@ -4,13 +4,14 @@
  */
 import type { Allocation, Backend, Launch, Repeatable } from "../../../../src/device/backend.ts";
 import { arrayParameters, outputShape } from "../../../../src/device/binding.ts";
+import type { CompilationRecord } from "../../../../src/device/compilation.ts";
 import { Device } from "../../../../src/device/device.ts";
 import { SimulatorBackend } from "../../../../src/runtime/simulator-backend.ts";
 import { RunTimeline } from "../../../../src/sim/index.ts";
 import type { TilewrightError } from "../../../../src/support/diagnostics.ts";
 import { targets } from "../../../../src/targets/target.ts";
 import type { Settings } from "../protocol.ts";
-import { compiler } from "./modules.ts";
+import { compiler, cpu } from "./modules.ts";
 import type { RecordedArray, Recording } from "./recording.ts";
 
 /** More launches than this are counted and not kept: nobody looks at them all. */
@@ -23,6 +24,15 @@ export async function openRecorded(
   onPrint: (line: string) => void,
 ): Promise<Device> {
   const target = targets[targetName];
+  const onCompile = ({ traced }: CompilationRecord): void => {
+    if (traced !== undefined) recording.compiled.push(traced);
+  };
+  const quiet = { onLeak: () => undefined, onNotes: () => undefined, onCompile };
+  // A frame without an origin shares no memory: there is this thread alone.
+  if (device === "cpu") {
+    const backend = (await cpu()).openCpu({ threads: 1, onPrint });
+    return new Device(recorded(backend as Backend, recording), quiet);
+  }
   const shared = {
     target,
     seed,
@@ -45,13 +55,7 @@ export async function openRecorded(
             recording.deadlock ??= graph;
           },
         });
-  return new Device(recorded(backend as Backend, recording), {
-    onLeak: () => undefined,
-    onNotes: () => undefined,
-    onCompile: ({ traced }) => {
-      if (traced !== undefined) recording.compiled.push(traced);
-    },
-  });
+  return new Device(recorded(backend as Backend, recording), quiet);
 }
 
 /** The back end, with launches that are kept. */
@@ -79,7 +83,9 @@ function recorded(inner: Backend, recording: Recording): Backend {
     inner.launch(each);
     keep(each, begin);
   };
-  const own: Pick<Backend, "launch" | "run" | "bind" | "record"> = {
+  const own: Pick<Backend, "launch" | "run" | "bind" | "record" | "decides"> = {
+    // The host decides loops, so that each launch is seen.
+    decides: false,
     launch,
     run: (each) => {
       const begin = performance.now();
