@@ -1,4 +1,4 @@
-/** Programs of JAX on the simulator: those that take little time. `docs/stablehlo.md` has the command for all. */
+/** Programs of JAX on the simulator and on the CPU: those that take little time. `docs/stablehlo.md` has the command for all. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";
 import { f32, fromNumbers } from "tilewright";
@@ -39,10 +39,17 @@ afterAll(() => {
   device.dispose();
 });
 
-describe("programs of JAX on the simulator", () => {
+describe.each(["simulator", "cpu"] as const)("programs of JAX on the %s", (on) => {
+  let own: Device;
+  beforeAll(async () => {
+    own = await open(on);
+  });
+  afterAll(() => {
+    own.dispose();
+  });
   test.each(quick)("%s", async (name) => {
     const file = `test/fixtures/programs/${name}.mlir`;
-    expect(await programDisagreement(device, file)).toBeUndefined();
+    expect(await programDisagreement(own, file)).toBeUndefined();
   });
 });
 

@@ -185,6 +185,18 @@ describe("memory", () => {
     await runs(device, "scale", 1024);
   });
 
+  test("above 2 GiB addresses are as good as below", async () => {
+    const { device } = opened();
+    const below = device.allocate(f32, [550_000_000]);
+    const array = await device.upload(input(64));
+    expect(device.memory.reserved).toBeGreaterThan(2 ** 31);
+    expect(toNumbers(await device.download(array))).toEqual(toNumbers(input(64)));
+    await runs(device, "scale", 1600);
+    expect(await blocksRun(device, "scale", 1600)).toBe(100);
+    below.dispose();
+    array.dispose();
+  });
+
   test("a memoryLimit is kept", () => {
     const { device } = opened(1, 1024);
     expect(() => device.allocate(f32, [512])).toThrow(expect.objectContaining({ code: "TW4030" }));
