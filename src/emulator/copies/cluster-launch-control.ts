@@ -113,7 +113,7 @@ function poison({ warp, lane }: Issuer, operand: OperandView): void {
   if (operand.operand.kind !== "register") return;
   operand.setWord(warp, lane, 0xdead_beef);
   const at = operand.defined(warp);
-  warp.words[at] = (warp.words[at] as number) & ~(1 << lane);
+  warp.words[at] = (warp.words[at] ?? 0) & ~(1 << lane);
 }
 
 /** The first block's index: one coordinate, or `{x, y, z, _}`, of which the last is left open. */

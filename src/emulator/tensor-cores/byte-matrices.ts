@@ -29,7 +29,7 @@ function elementBits(modifiers: readonly string[]): 4 | 6 | 8 {
 function unpacked(bytes: Uint8Array, bits: 4 | 6 | 8): Uint8Array {
   return Uint8Array.from({ length: rowElements }, (_, at) => {
     const bit = at * bits;
-    const pair = (bytes[bit >> 3] as number) | ((bytes[(bit >> 3) + 1] ?? 0) << 8);
+    const pair = (bytes[bit >> 3] ?? 0) | ((bytes[(bit >> 3) + 1] ?? 0) << 8);
     return (pair >>> (bit & 7)) & (2 ** bits - 1);
   });
 }

@@ -142,7 +142,7 @@ function scalesOf(
 function codesOf(format: TermFormat, packed: boolean, bytes: Uint8Array): Uint8Array {
   if (packed)
     return Uint8Array.from({ length: 2 * bytes.length }, (_, at) => {
-      const byte = bytes[at >> 1] as number;
+      const byte = bytes[at >> 1] ?? 0;
       return (byte >>> (4 * (at & 1))) & 15;
     });
   if (format === "f4e2m1fn") return bytes.map((byte) => (byte >>> 2) & 15);
@@ -201,7 +201,7 @@ function readScales(
     const quad = 4 * (line & 7);
     const lane = side === "a" ? quad + 2 * (thread & 1) + (line >> 3) : quad + (thread & 3);
     for (let at = 0; at < count; at++)
-      codes[line * count + at] = (words[lane] as number) >>> (8 * ((byte + at) & 3));
+      codes[line * count + at] = (words[lane] ?? 0) >>> (8 * ((byte + at) & 3));
   }
   return { format, codes, perRow: count };
 }

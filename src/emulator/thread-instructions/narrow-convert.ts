@@ -21,7 +21,8 @@ const smallFormats: { readonly [type: string]: SmallFloat } = {
 
 interface Packed {
   readonly format: SmallFloat;
-  readonly count: number;
+  /** Of a code. */
+  readonly bits: number;
   /** From one code to the next. */
   readonly stride: number;
 }
@@ -30,7 +31,7 @@ function packedFormat(type: string): Packed | undefined {
   const match = /^(e\dm\d)x([24])$/.exec(type);
   const format = smallFormats[match?.[1] ?? ""];
   if (format === undefined) return undefined;
-  return { format, count: Number(match?.[2]), stride: format === "f4e2m1fn" ? 4 : 8 };
+  return { format, bits: Number(format[1]), stride: format === "f4e2m1fn" ? 4 : 8 };
 }
 
 /** Codes in one word, the first on top. */
@@ -56,7 +57,7 @@ function fromSmall(instruction: LaneInstruction, writer: LaneWriter, packed: Pac
   const word = writer.word(instruction.operand(1));
   const flags = `"f16", "rn", ${instruction.has("relu")}, false`;
   // Six bits lie in bytes whose upper two count for nothing.
-  const mask = { 4: 0xf, 6: 0x3f, 8: 0xff }[packed.format[1] as "4" | "6" | "8"];
+  const mask = 2 ** packed.bits - 1;
   const [high, low] = [packed.stride, 0].map((shift) =>
     writer.local(
       `encodePart(decodeSmall("${packed.format}", (${word} >>> ${shift}) & ${mask}), ${flags})`,

@@ -8,6 +8,7 @@
  *   tcgen05.ld.sync.aligned.16x128b.x2.b32 {%r0, %r1}, [%r9];                                   TW7108: a vector of 4
  */
 import type { DiagnosticCode } from "../../support/diagnostics.ts";
+import { productInstructions } from "../../targets/product-instructions.ts";
 import type { Instruction, PtxModule } from "../module.ts";
 import { operandText } from "../printer.ts";
 import { isOlderPtx } from "../version.ts";
@@ -50,7 +51,7 @@ const isMixed = /\.f32\b.*\.b?f16$/;
 const tabled: ReadonlyMap<string, RegExp> = new Map([
   ["tcgen05", all],
   ["clusterlaunchcontrol", all],
-  ["wgmma", all],
+  [productInstructions.wgmma.root, all],
   ["redux", all],
   ["setmaxnreg", all],
   ["tensormap", /^tensormap\.replace\b/],

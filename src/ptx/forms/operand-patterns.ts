@@ -49,7 +49,8 @@ function isAddressType(type: PtxType): boolean {
   return !isFloat(type) && [32, 64].includes(widthOf(type));
 }
 
-type ElementKind = "d" | "b" | "u" | "r" | "p";
+const elementKinds = ["d", "b", "u", "r", "p"] as const;
+type ElementKind = (typeof elementKinds)[number];
 
 interface Element {
   readonly kind: ElementKind;
@@ -60,9 +61,10 @@ interface Element {
 function readElement(text: string): Element {
   if (text === "p") return { kind: "p", width: 1, sink: false };
   const match = /^([dbur])(p|\d+)(_)?$/.exec(text);
-  if (match === null) throw new Error(`pattern of an operand: ${text}`);
+  const kind = elementKinds.find((each) => each === match?.[1]);
+  if (match === null || kind === undefined) throw new Error(`pattern of an operand: ${text}`);
   const width = match[2] === "p" ? 1 : Number(match[2]);
-  return { kind: match[1] as ElementKind, width, sink: match[3] !== undefined };
+  return { kind, width, sink: match[3] !== undefined };
 }
 
 /** Kinds that constants will do for. */
@@ -97,8 +99,9 @@ function readLength(text: string): (counts: Counts) => number {
   if (match === null) throw new Error(`length of a vector: ${text}`);
   const factor = match[1] === "" ? 1 : Number(match[1]);
   return ({ count, dimensions }) => {
-    const units = { N: count, D: dimensions, E: dimensions - 2 };
-    return factor * (units[match[2] as keyof typeof units] ?? 1);
+    if (match[2] === "N") return factor * count;
+    if (match[2] === "") return factor;
+    return factor * (match[2] === "D" ? dimensions : dimensions - 2);
   };
 }
 
