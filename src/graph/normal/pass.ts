@@ -34,16 +34,23 @@ export const normalProductsPass: GraphPass = rewriting("normal-products", {
 });
 
 /** Products and convolutions of f32 with the algorithms that they are made by. */
-export function matmulPrecisionPass(precision: MatmulPrecision): GraphPass {
+export function matmulPrecisionPass(precision: MatmulPrecision, hasTensorCores = true): GraphPass {
   return {
     name: "matmul-precision",
-    run: (module) => mapBodies(module, (body) => withAlgorithms(body, precision)),
+    run: (module) => mapBodies(module, (body) => withAlgorithms(body, precision, hasTensorCores)),
   };
 }
 
-function withAlgorithms(region: GraphRegion, precision: MatmulPrecision): GraphRegion {
-  const within = (inner: GraphRegion): GraphRegion => withAlgorithms(inner, precision);
-  const ops = region.ops.map((op) => withAlgorithm(op, precision) ?? mapRegions(op, within));
+function withAlgorithms(
+  region: GraphRegion,
+  precision: MatmulPrecision,
+  hasTensorCores: boolean,
+): GraphRegion {
+  const within = (inner: GraphRegion): GraphRegion =>
+    withAlgorithms(inner, precision, hasTensorCores);
+  const ops = region.ops.map(
+    (op) => withAlgorithm(op, precision, hasTensorCores) ?? mapRegions(op, within),
+  );
   return withOps(region, ops);
 }
 

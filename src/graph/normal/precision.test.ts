@@ -5,6 +5,8 @@
 import { describe, expect, test } from "vitest";
 import { roundFloat } from "../../formats/floats.ts";
 import { open } from "../../runtime/open.ts";
+import { cpuTarget } from "../../targets/target.ts";
+import type { Target } from "../../targets/target.ts";
 import { Random } from "../../support/random.ts";
 import { evaluate, tensor } from "../evaluate/index.ts";
 import type { Tensor } from "../evaluate/index.ts";
@@ -25,8 +27,12 @@ function parsed(text: string) {
 }
 
 /** How the products of a program are multiplied once it is ready for a device: `tf32 3`, three products of tf32. */
-function algorithmsOf(text: string, precision: MatmulPrecision): readonly string[] {
-  const module = runPasses(inlinePass.run(parsed(text)), devicePasses("main", precision));
+function algorithmsOf(
+  text: string,
+  precision: MatmulPrecision,
+  target?: Target,
+): readonly string[] {
+  const module = runPasses(inlinePass.run(parsed(text)), devicePasses("main", precision, target));
   const main = module.functions.get("main");
   return [...opsWithin(main?.body ?? { parameters: [], ops: [], results: [] })].flatMap((op) => {
     if (op.kind !== "stablehlo.dot_general" && op.kind !== "stablehlo.convolution") return [];
@@ -126,6 +132,16 @@ describe("how products are multiplied", () => {
   ])("%s", (_, text, single, rounded) => {
     expect(algorithmsOf(text, "f32")).toEqual([single]);
     expect(algorithmsOf(text, "tf32")).toEqual([rounded]);
+  });
+
+  test("on a CPU as f32, unless an algorithm is asked for", () => {
+    for (const precision of ["f32", "tf32"] as const) {
+      const algorithms = (more: string): readonly string[] =>
+        algorithmsOf(productText(plain, dims, more), precision, cpuTarget);
+      expect(algorithms("")).toEqual(["f32 1"]);
+      expect(algorithms(highest)).toEqual(["f32 1"]);
+      expect(algorithms(explicit("bf16", 3))).toEqual(["bf16 3"]);
+    }
   });
 
   test("of complex numbers, each part", () => {

@@ -8,6 +8,8 @@
  * | HIGHEST                     | six products of bf16 parts    | the same               |
  * | an algorithm                | that                          | that                   |
  *
+ * On a target without tensor cores, such as a CPU, all but the last are one product of f32, which is no less exact and the cheapest.
+ *
  * A few products are summed step by step in f32, whatever is asked for (`ops/products.ts`).
  */
 import type { ElementType } from "../ops/elements.ts";
@@ -24,7 +26,7 @@ function isProduct(op: AnyGraphOp): op is Product {
   return op.kind === "stablehlo.dot_general" || op.kind === "stablehlo.convolution";
 }
 
-function productsOf(format: "tf32" | "bf16", count: number): DotAlgorithm {
+function productsOf(format: "tf32" | "bf16" | "f32", count: number): DotAlgorithm {
   return {
     lhs_precision_type: format,
     rhs_precision_type: format,
@@ -51,7 +53,11 @@ function depthOf(op: Product): number {
 const summedInSingle: ReadonlySet<ElementType> = new Set(["f32", "bf16", "f16"]);
 
 /** The op with the algorithm that it is made by; undefined where it has one, or none of these is for it. */
-export function withAlgorithm(op: AnyGraphOp, precision: MatmulPrecision): Product | undefined {
+export function withAlgorithm(
+  op: AnyGraphOp,
+  precision: MatmulPrecision,
+  hasTensorCores = true,
+): Product | undefined {
   if (!isProduct(op) || op.attributes.algorithm !== undefined) return undefined;
   const element = (value: GraphValue): ElementType => typeOfValue(value).element;
   const isSingle =
@@ -61,11 +67,13 @@ export function withAlgorithm(op: AnyGraphOp, precision: MatmulPrecision): Produ
   if (!isSingle || depthOf(op) <= shortSum) return undefined;
   const { precision_config: config = [] } = op.attributes;
   // What XLA calls high and highest is what both operands ask for at least.
-  const algorithm = config.includes("HIGHEST")
-    ? productsOf("bf16", 6)
-    : config.includes("HIGH")
-      ? productsOf("bf16", 3)
-      : productsOf("tf32", precision === "tf32" ? 1 : 3);
+  const onTensorCores = (): DotAlgorithm =>
+    config.includes("HIGHEST")
+      ? productsOf("bf16", 6)
+      : config.includes("HIGH")
+        ? productsOf("bf16", 3)
+        : productsOf("tf32", precision === "tf32" ? 1 : 3);
+  const algorithm = hasTensorCores ? onTensorCores() : productsOf("f32", 1);
   return op.kind === "stablehlo.dot_general"
     ? { ...op, attributes: { ...op.attributes, algorithm } }
     : { ...op, attributes: { ...op.attributes, algorithm } };

@@ -66,7 +66,7 @@ export function devicePasses(
     simplifyPass,
     turnProductsPass,
     simplifyPass,
-    matmulPrecisionPass(precision),
+    matmulPrecisionPass(precision, caches === undefined),
     normalProductsPass,
     simplifyPass,
     loopCarriesPass,
