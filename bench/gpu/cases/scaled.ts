@@ -209,7 +209,8 @@ function product(task: ScaledTask): BenchCase {
         },
         dispose: () => {
           groupSizes.dispose();
-          for (const set of made) for (const each of Object.values(set)) each.dispose();
+          for (const { a, b, aScale, bScale, out } of made)
+            for (const each of [a, b, aScale, bScale, out]) each.dispose();
         },
       };
     },

@@ -95,6 +95,16 @@ function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
   };
 }
 
+/** Blocks of k, where scales travel: their rows begin at multiples of 16 bytes. */
+const blocksOfScales = dim("blocks", { multipleOf: blocksTogether });
+
+function scaleSlotsOf(
+  { problem, configuration: { stages, swapAB } }: PersistentForm,
+  { rows, columns }: Shapes,
+): ReturnType<typeof scaleSlots> {
+  return scaleSlots(problem, stages, swapAB ? { a: columns, b: rows } : { a: rows, b: columns });
+}
+
 /** Each of its ops is there for the one call that asked for the kernel. */
 export function persistentKernel(form: PersistentForm): KernelDefinition {
   return atLocation(captureLocation(), () => traced(form));
@@ -132,11 +142,7 @@ function traced(form: PersistentForm): KernelDefinition {
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
         ...inputs,
         ...(prologue && prologueSpecs(prologue, dimensions)),
-        ...blockScaleInputs(
-          problem,
-          dimensions,
-          travels ? dim("blocks", { multipleOf: blocksTogether }) : undefined,
-        ),
+        ...blockScaleInputs(problem, dimensions, travels ? blocksOfScales : undefined),
         ...(problem.sparse && { [metadataName]: metadataSpec(k, n) }),
       },
       outputs: {
@@ -154,12 +160,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(problem.sparse && {
           [tilesName(metadataName)]: smem(dtypes.u16, [stages, ...metadataTile(rows, depth)]),
         }),
-        ...(travels &&
-          scaleSlots(
-            problem,
-            stages,
-            configuration.swapAB ? { a: columns, b: rows } : { a: rows, b: columns },
-          )),
+        ...(travels && scaleSlotsOf(form, shapes)),
         ...Object.fromEntries(
           ofPrologue.map(({ name, dtype, perUnit }) => [
             tilesName(name),

@@ -111,17 +111,11 @@ export function plainKernel(
         };
         const left_ = multipliedPart(ofRows, storedA, { ...at, start: top, count: rows });
         const right = multipliedPart(ofColumns, storedB, { ...at, start: left, count: columns });
+        const block = at.along.div(scaledDepth);
         const scales = (operand: "a" | "b", start: Scalar<"i32">, count: number) =>
-          partScales(
-            problem,
-            argument,
-            { operand, batch: inBatch, start, count },
-            at.along.div(scaledDepth),
-          );
-        return addStep(problem, accumulator, left_, right, {
-          rows: scales("a", top, rows),
-          columns: scales("b", left, columns),
-        });
+          partScales(problem, argument, { operand, batch: inBatch, start, count }, block);
+        const ofStep = { rows: scales("a", top, rows), columns: scales("b", left, columns) };
+        return addStep(problem, accumulator, left_, right, ofStep);
       });
       const piece = { batch: inBatch, top, left, rows, columns };
       const done =

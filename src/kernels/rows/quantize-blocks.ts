@@ -11,7 +11,7 @@
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import type { DType, FloatName } from "../../formats/dtype.ts";
+import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import { blockExtents, scaledFormats } from "../../formats/scaled/formats.ts";
 import type {
   ElementNameOf,
@@ -374,6 +374,52 @@ function asStored(made: Tile, element: DType, stored: DType): Tile {
   return stored === element ? own.bitcast(element) : own.cast(dtypes.u8);
 }
 
+/** The arrays of the kernel, and the windows of them that a block's tile has. */
+interface Arrays {
+  readonly found: <D extends DTypeName>(name: string) => Ref<D>;
+  readonly window: (name: string, height: number, width: number) => Ref;
+  /** The tile of x or of a further array. */
+  readonly loaded: (name: string) => Tile;
+}
+
+function arraysOf(
+  given: object,
+  isOneRow: boolean,
+  inputs: Problem["inputs"],
+  { rows, columns }: Pick<QuantizeBlocksConfiguration, "rows" | "columns">,
+): Arrays {
+  const axes = given as { readonly [name: string]: Scalar<"i32"> | undefined };
+  const none = constant(dtypes.i32, 0);
+  const axis = (name: string): Scalar<"i32"> => (isOneRow ? none : (axes[name] ?? none));
+  const [batch, row, column] = [axis("batch"), axis("row"), axes["column"] ?? none];
+  const found = <D extends DTypeName>(name: string): Ref<D> => {
+    const ref = (given as { readonly [name: string]: Ref<D> | undefined })[name];
+    if (ref === undefined) throw new Error(`the kernel has no ${name}`);
+    return ref;
+  };
+  const window = (name: string, height: number, width: number): Ref =>
+    found(name).at(batch, slice(row.mul(height), height), slice(column.mul(width), width));
+  const loaded = (name: string): Tile => {
+    if (inputs[name]?.shape.length !== 1) return window(name, rows, columns).load();
+    const ofColumns: Tile = found(name)
+      .at(slice(column.mul(columns), columns))
+      .load();
+    return ofColumns.reshape([1, columns]);
+  };
+  return { found, window, loaded };
+}
+
+/** What is quantised: x, or what a prologue makes of it and of further arrays. */
+function quantised(
+  { loaded }: Arrays,
+  prologue: Problem["prologue"],
+  further: readonly string[],
+): Tile {
+  if (prologue === undefined) return loaded("x");
+  const tiles = ["x", ...further].map((name) => [name, loaded(name).cast(dtypes.f32)] as const);
+  return prologue(Object.fromEntries(tiles)).cast(dtypes.f32);
+}
+
 function blockKernel(
   { x, record, stored, rounding, inputs, prologue }: Problem,
   { shape: [batchCount, rowCount, columnCount], block: [down, across] }: Folded,
@@ -407,62 +453,29 @@ function blockKernel(
       outputs: { out: tensor(stored, sizes), scale: tensor(record.scale, counts) },
     },
     (given) => {
-      const argument = given as unknown as { readonly [name: string]: Ref };
-      const axes = given as unknown as { readonly [name: string]: Scalar<"i32"> };
-      const none = constant(dtypes.i32, 0);
-      const [batch, row] = isOneRow ? [none, none] : [axes["batch"], axes["row"]];
-      const column = axes["column"] as Scalar<"i32">;
-      const window = (of: Ref, height: number, width: number): Ref =>
-        of.at(
-          batch as never,
-          slice((row as Scalar<"i32">).mul(height), height),
-          slice((column as Scalar<"i32">).mul(width), width),
-        ) as Ref;
-      const found = (name: string): Ref => {
-        const ref = argument[name];
-        if (ref === undefined) throw new Error(`the kernel has no ${name}`);
-        return ref;
-      };
-      const loaded = (name: string): Tile => {
-        const isRow = inputs[name]?.shape.length === 1;
-        return isRow
-          ? (found(name)
-              .at(slice((column as Scalar<"i32">).mul(columns), columns))
-              .load()
-              .reshape([1, columns]) as Tile)
-          : (window(found(name), rows, columns).load() as Tile);
-      };
+      const arrays = arraysOf(given, isOneRow, inputs, { rows, columns });
       const isShort = x.dtype.bits === 16 && prologue === undefined;
-      const numbers = (): Tile => {
-        if (prologue === undefined) return loaded("x");
-        const tiles = Object.fromEntries(
-          ["x", ...Object.keys(inputs)].map((name) => [name, loaded(name).cast(dtypes.f32)]),
-        );
-        return prologue(tiles).cast(dtypes.f32);
-      };
-      const globalScale = record.hasGlobalScale
-        ? (found("globalScale") as Ref<"f32">).at(0).loadScalar()
-        : undefined;
-      const blocks = numbers().reshape([
+      const blocks = quantised(arrays, prologue, Object.keys(inputs)).reshape([
         rows / down,
         down,
         columns / across,
         across,
-      ]) as Tile<"f32">;
+      ]);
       // Of numbers of 16 bits two at a time.
       const unscaled: Quotients = {
         largest: largestOf(blocks).cast(dtypes.f32),
         numbers: blocks.cast(dtypes.f32),
       };
-      const scaled =
-        globalScale === undefined ? unscaled : globalQuotients(unscaled, globalScale, isShort);
+      const scaled = record.hasGlobalScale
+        ? globalQuotients(unscaled, arrays.found<"f32">("globalScale").at(0).loadScalar(), isShort)
+        : unscaled;
       const { codes, divided } = scaleTiles(scaled.largest, record, rounding, isShort);
-      window(found("scale"), rows / down, columns / across).store(
-        codes.reshape([rows / down, columns / across]),
-      );
-      const elements = divided(scaled.numbers).cast(record.element as DType);
+      arrays
+        .window("scale", rows / down, columns / across)
+        .store(codes.reshape([rows / down, columns / across]));
+      const elements: Tile = divided(scaled.numbers).cast<DTypeName>(record.element);
       const stores = asStored(elements, record.element, stored);
-      window(found("out"), rows, columns).store(stores.reshape([rows, columns]));
+      arrays.window("out", rows, columns).store(stores.reshape([rows, columns]));
     },
   ) as unknown as KernelDefinition;
 }
