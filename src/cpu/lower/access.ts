@@ -191,6 +191,13 @@ function nibble(b: FunctionBuilder, ref: HeldRef, element: Expression) {
   };
 }
 
+/** What a mask says of the elements at a position. */
+function maskAt(elements: Elements, where: Value, position: Position): Lanes {
+  return where.type.kind === "tile"
+    ? elements.evaluate(where, repeated(where, position))
+    : splatLanes(elements.prologue, bool, elements.lowering.scalar(where));
+}
+
 /** Elements that indices or a mask pick: each lane has a place of its own. */
 function pickedAccess(
   elements: Elements,
@@ -203,21 +210,9 @@ function pickedAccess(
   const { indexAxes, axisOf } = gatheredShape(op);
   const axis = vectorAxis(position);
   const outer = elements.builderAt(position);
-  const mask =
-    where === undefined
-      ? undefined
-      : where.type.kind === "tile"
-        ? elements.evaluate(where, repeated(where, position))
-        : splatLanes(elements.prologue, bool, lowering.scalar(where));
-  const picked = indices.map((value) =>
-    elements.evaluate(
-      value,
-      repeated(
-        value,
-        indexAxes.map((own) => position[own] ?? origin),
-      ),
-    ),
-  );
+  const mask = where === undefined ? undefined : maskAt(elements, where, position);
+  const places = indexAxes.map((own) => position[own] ?? origin);
+  const picked = indices.map((value) => elements.evaluate(value, repeated(value, places)));
   const along = position[axis];
   const shift = ref.packed ? 0 : slotShift(ref.dtype);
   const base = windowBase(elements.prologue, ref);

@@ -34,7 +34,13 @@ function readsMemory(op: AnyOp): boolean {
   return op.kind === "load";
 }
 
-export function regionUses({ ops }: Region, questions: UseQuestions): RegionUses {
+type Consumers = ReadonlyMap<Value, ReadonlySet<number>>;
+
+/** The ops of the region that read each value, and the values that are read inside of those. */
+function readersOf(ops: readonly AnyOp[]): {
+  readonly consumers: Consumers;
+  readonly nested: ReadonlySet<Value>;
+} {
   const consumers = new Map<Value, Set<number>>();
   const nested = new Set<Value>();
   const use = (value: Value, index: number): void => {
@@ -52,7 +58,29 @@ export function regionUses({ ops }: Region, questions: UseQuestions): RegionUses
         }
       });
   });
+  return { consumers, nested };
+}
 
+/** The one loop in which all readers of a value are computed; −1 where there are several, or one that wants a tile. */
+function onlyRoot(
+  ops: readonly AnyOp[],
+  value: Value,
+  readers: ReadonlySet<number>,
+  roots: readonly number[],
+  questions: UseQuestions,
+): number {
+  const found = new Set<number>();
+  for (const reader of readers) {
+    const user = ops[reader];
+    const goes = user !== undefined && questions.fuses(user, value);
+    found.add(goes ? (roots[reader] ?? reader) : -1);
+  }
+  const [root = -1, ...others] = found;
+  return others.length > 0 ? -1 : root;
+}
+
+export function regionUses({ ops }: Region, questions: UseQuestions): RegionUses {
+  const { consumers, nested } = readersOf(ops);
   const inline = new Set<AnyOp>();
   /** For each op the loop in which it is computed: its own, unless it is inline. */
   const roots = ops.map((_, index) => index);
@@ -65,14 +93,8 @@ export function regionUses({ ops }: Region, questions: UseQuestions): RegionUses
       continue;
     }
     if (nested.has(result)) continue;
-    const found = new Set<number>();
-    for (const consumer of consumers.get(result) ?? []) {
-      const user = ops[consumer];
-      const goes = user !== undefined && questions.fuses(user, result);
-      found.add(goes ? (roots[consumer] ?? consumer) : -1);
-    }
-    const [root = -1, ...others] = found;
-    if (root < 0 || others.length > 0) continue;
+    const root = onlyRoot(ops, result, consumers.get(result) ?? new Set(), roots, questions);
+    if (root < 0) continue;
     if (readsMemory(op)) {
       const between = ops.slice(index + 1, root);
       const target = ops[root];

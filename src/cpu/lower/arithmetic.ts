@@ -179,6 +179,30 @@ function orderedWide(dtype: DType, value: Expression): Expression {
   return isSigned(dtype) ? value : op("v128.xor", value, splat("i64x2", -(2n ** 63n)));
 }
 
+/** The upper half of products. */
+function highProduct(dtype: DType): LaneRule {
+  if (dtype.bits < 32)
+    return eachPart(dtype, (_, x, y) =>
+      wrapped(
+        dtype,
+        op(
+          isSigned(dtype) ? "i32x4.shr_s" : "i32x4.shr_u",
+          op("i32x4.mul", x ?? splat("i32x4", 0), y ?? splat("i32x4", 0)),
+          i32.of(dtype.bits),
+        ),
+      ),
+    );
+  const sign = isSigned(dtype) ? "s" : "u";
+  return eachPart(dtype, (b, x, y) => {
+    const [left, right] = [x ?? splat("i32x4", 0), y ?? splat("i32x4", 0)];
+    return shuffleLanes(
+      b.keep(op(`i64x2.extmul_low_i32x4_${sign}`, left, right)),
+      b.keep(op(`i64x2.extmul_high_i32x4_${sign}`, left, right)),
+      [1, 3, 5, 7],
+    );
+  });
+}
+
 function integerBinary(fn: BinaryFunction, dtype: DType): LaneRule | undefined {
   const wide = laneKind(dtype) === "i64";
   const shape = wide ? "i64x2" : "i32x4";
@@ -202,29 +226,7 @@ function integerBinary(fn: BinaryFunction, dtype: DType): LaneRule | undefined {
   if (fn === "div" || fn === "rem")
     return ({ builder: b }, ...operands) =>
       dividedLanes(b, fn, dtype, operand(operands, 0), operand(operands, 1));
-  if (fn === "mul_high" && !wide && dtype.bits < 32)
-    return eachPart(dtype, (_, x, y) =>
-      wrapped(
-        dtype,
-        op(
-          isSigned(dtype) ? "i32x4.shr_s" : "i32x4.shr_u",
-          op("i32x4.mul", x ?? splat("i32x4", 0), y ?? splat("i32x4", 0)),
-          i32.of(dtype.bits),
-        ),
-      ),
-    );
-  if (fn === "mul_high" && !wide) {
-    const sign = isSigned(dtype) ? "s" : "u";
-    return eachPart(dtype, (b, x, y) => {
-      const [left, right] = [x ?? splat("i32x4", 0), y ?? splat("i32x4", 0)];
-      return shuffleLanes(
-        b.keep(op(`i64x2.extmul_low_i32x4_${sign}`, left, right)),
-        b.keep(op(`i64x2.extmul_high_i32x4_${sign}`, left, right)),
-        [1, 3, 5, 7],
-      );
-    });
-  }
-  return undefined;
+  return fn === "mul_high" && !wide ? highProduct(dtype) : undefined;
 }
 
 /** The rule of a function of two numbers, where vectors have one. */

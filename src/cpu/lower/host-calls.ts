@@ -117,127 +117,135 @@ export type HostCall =
       readonly metadata: number;
     };
 
+/** Elements at the address with a number in a call's list. */
+type Places = <N extends DTypeName>(index: number, name: N, count: number) => Elements<N>;
+
+type HostRules = {
+  readonly [Op in HostCall["op"]]: (call: Extract<HostCall, { op: Op }>, at: Places) => void;
+};
+
+const hostRules: HostRules = {
+  unary(call, at) {
+    unaryElements(
+      call.fn,
+      dtypes[call.dtype],
+      at(0, call.dtype, call.count),
+      at(1, call.dtype, call.count),
+      call.manner,
+    );
+  },
+  binary(call, at) {
+    binaryElements(
+      call.fn,
+      dtypes[call.dtype],
+      at(0, call.dtype, call.count),
+      at(1, call.dtype, call.count),
+      at(2, call.dtype, call.count),
+      call.manner,
+    );
+  },
+  classify(call, at) {
+    classifyElements(
+      call.fn,
+      dtypes[call.dtype],
+      at(0, call.dtype, call.count),
+      at(1, "bool", call.count),
+    );
+  },
+  compare(call, at) {
+    compareElements(
+      call.predicate,
+      dtypes[call.dtype],
+      at(0, call.dtype, call.count),
+      at(1, call.dtype, call.count),
+      at(2, "bool", call.count),
+    );
+  },
+  fma(call, at) {
+    fusedMultiplyAddElements(
+      dtypes[call.dtype],
+      at(0, call.dtype, call.count),
+      at(1, call.dtype, call.count),
+      at(2, call.dtype, call.count),
+      at(3, call.dtype, call.count),
+      call.manner,
+    );
+  },
+  cast(call, at) {
+    convertElements(
+      dtypes[call.from],
+      dtypes[call.dtype],
+      at(0, call.from, call.count),
+      at(1, call.dtype, call.count),
+      call.options,
+    );
+  },
+  reduce(call, at) {
+    reduceElements(
+      call.fn,
+      dtypes[call.dtype],
+      at(0, call.dtype, countOf(call.axis)),
+      call.axis,
+      at(1, call.dtype, call.axis.outer * call.axis.inner),
+    );
+  },
+  scan(call, at) {
+    scanElements(
+      call.fn,
+      dtypes[call.dtype],
+      at(0, call.dtype, countOf(call.axis)),
+      call.axis,
+      at(1, call.dtype, countOf(call.axis)),
+      call.reverse,
+    );
+  },
+  arg(call, at) {
+    argElements(
+      call.fn,
+      dtypes[call.dtype],
+      at(0, call.dtype, countOf(call.axis)),
+      call.axis,
+      at(1, "i32", call.axis.outer * call.axis.inner),
+    );
+  },
+  sort(call, at) {
+    const [keys, ...payloads] = call.dtypes.map((name, index) =>
+      at(index, name, countOf(call.axis)),
+    );
+    const [name = "f32"] = call.dtypes;
+    if (keys !== undefined)
+      sortElements(dtypes[name], keys, payloads, call.axis, call.descending, call.first);
+  },
+  dot(call, at) {
+    const { shape, metadata } = call;
+    const { m, n, k } = shape;
+    const dot = {
+      ...shape,
+      operand: dtypes[shape.operand],
+      operandB: dtypes[shape.operandB],
+      accumulator: dtypes[shape.accumulator],
+    };
+    const right = at(1, shape.operandB, k * n);
+    const sums = at(2, shape.accumulator, m * n);
+    if (metadata > 0)
+      sparseDotElements(
+        dot,
+        at(0, shape.operand, (m * k) / 2),
+        at(3, "u16", metadata),
+        right,
+        sums,
+      );
+    else dotElements(dot, at(0, shape.operand, m * k), right, sums);
+  },
+};
+
 /** Does one call on the memory at the addresses of a list. */
 export function runHostCall(call: HostCall, memory: ArrayBufferLike, list: number): void {
   const addresses = new Uint32Array(memory, list, 16);
-  const at = <N extends DTypeName>(index: number, name: N, count: number): Elements<N> =>
+  const at: Places = (index, name, count) =>
     new elementConstructors[name](memory, addresses[index] ?? 0, count);
-  switch (call.op) {
-    case "unary":
-      unaryElements(
-        call.fn,
-        dtypes[call.dtype],
-        at(0, call.dtype, call.count),
-        at(1, call.dtype, call.count),
-        call.manner,
-      );
-      return;
-    case "binary":
-      binaryElements(
-        call.fn,
-        dtypes[call.dtype],
-        at(0, call.dtype, call.count),
-        at(1, call.dtype, call.count),
-        at(2, call.dtype, call.count),
-        call.manner,
-      );
-      return;
-    case "classify":
-      classifyElements(
-        call.fn,
-        dtypes[call.dtype],
-        at(0, call.dtype, call.count),
-        at(1, "bool", call.count),
-      );
-      return;
-    case "compare":
-      compareElements(
-        call.predicate,
-        dtypes[call.dtype],
-        at(0, call.dtype, call.count),
-        at(1, call.dtype, call.count),
-        at(2, "bool", call.count),
-      );
-      return;
-    case "fma":
-      fusedMultiplyAddElements(
-        dtypes[call.dtype],
-        at(0, call.dtype, call.count),
-        at(1, call.dtype, call.count),
-        at(2, call.dtype, call.count),
-        at(3, call.dtype, call.count),
-        call.manner,
-      );
-      return;
-    case "cast":
-      convertElements(
-        dtypes[call.from],
-        dtypes[call.dtype],
-        at(0, call.from, call.count),
-        at(1, call.dtype, call.count),
-        call.options,
-      );
-      return;
-    case "reduce":
-      reduceElements(
-        call.fn,
-        dtypes[call.dtype],
-        at(0, call.dtype, countOf(call.axis)),
-        call.axis,
-        at(1, call.dtype, call.axis.outer * call.axis.inner),
-      );
-      return;
-    case "scan":
-      scanElements(
-        call.fn,
-        dtypes[call.dtype],
-        at(0, call.dtype, countOf(call.axis)),
-        call.axis,
-        at(1, call.dtype, countOf(call.axis)),
-        call.reverse,
-      );
-      return;
-    case "arg":
-      argElements(
-        call.fn,
-        dtypes[call.dtype],
-        at(0, call.dtype, countOf(call.axis)),
-        call.axis,
-        at(1, "i32", call.axis.outer * call.axis.inner),
-      );
-      return;
-    case "sort": {
-      const [keys, ...payloads] = call.dtypes.map((name, index) =>
-        at(index, name, countOf(call.axis)),
-      );
-      const [name = "f32"] = call.dtypes;
-      if (keys !== undefined)
-        sortElements(dtypes[name], keys, payloads, call.axis, call.descending, call.first);
-      return;
-    }
-    case "dot": {
-      const { shape, metadata } = call;
-      const { m, n, k } = shape;
-      const dot = {
-        ...shape,
-        operand: dtypes[shape.operand],
-        operandB: dtypes[shape.operandB],
-        accumulator: dtypes[shape.accumulator],
-      };
-      const right = at(1, shape.operandB, k * n);
-      const sums = at(2, shape.accumulator, m * n);
-      if (metadata > 0)
-        sparseDotElements(
-          dot,
-          at(0, shape.operand, (m * k) / 2),
-          at(3, "u16", metadata),
-          right,
-          sums,
-        );
-      else dotElements(dot, at(0, shape.operand, m * k), right, sums);
-      return;
-    }
-  }
+  // TypeScript cannot see that the rule and the call share their op.
+  (hostRules[call.op] as (call: HostCall, at: Places) => void)(call, at);
 }
 
 function countOf({ outer, length, inner }: Axis): number {

@@ -5,7 +5,9 @@
  *   [128, 64] of a tile           one loop to 8192 by 4
  *   [128, 64] with [128, 1]       a loop over 128 rows, inside of it one to 64 by 4
  */
-import type { AnyOp, Value } from "../../ir/node.ts";
+import type { Op, Value } from "../../ir/node.ts";
+import { ruleOf } from "../../ir/ops.ts";
+import type { SomeOpRules } from "../../ir/ops.ts";
 import { i32, op as operation, read } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression, Statement } from "../loops/ir.ts";
@@ -43,53 +45,56 @@ export function joins(lowering: Lowering, value: Value, outer: number, inner: nu
     values.every((operand) => joins(lowering, operand, outer, inner));
   const found = elementwise(op);
   if (found !== undefined) return all(found.operands);
-  return joinsIn(lowering, op, outer, inner);
+  return ruleOf(joinRules, op)?.(op, lowering, outer, inner) ?? false;
 }
 
-function joinsIn(lowering: Lowering, op: AnyOp, outer: number, inner: number): boolean {
-  switch (op.kind) {
-    case "constant":
-      return true;
-    case "broadcast": {
-      const axes = broadcastAxes(op);
-      const [far, near] = [axes[outer], axes[inner]];
-      if (far === undefined && near === undefined) return true;
-      if (far === undefined || near === undefined || far > near) return false;
-      return joins(lowering, op.operands.source, far, near);
-    }
-    case "reshape": {
-      const { source } = op.operands;
-      const axes = unitAxes(shapeOf(source), op.attributes.shape);
-      if (axes === undefined) return false;
-      const [far, near] = [axes.indexOf(outer), axes.indexOf(inner)];
-      return far >= 0 && near >= 0 && joins(lowering, source, far, near);
-    }
-    case "slice": {
-      const { source } = op.operands;
-      const { starts, sizes } = op.attributes;
-      const from = shapeOf(source);
-      const whole = starts[inner] === 0 && sizes[inner] === from[inner];
-      const between = from.slice(outer + 1, inner).every((extent) => extent === 1);
-      return whole && between && joins(lowering, source, outer, inner);
-    }
-    case "layout_cast":
-    case "convert_layout":
-    case "assume":
-      return joins(lowering, op.operands.source, outer, inner);
-    case "optimization_barrier":
-      return op.operands.values.every((value) => joins(lowering, value, outer, inner));
-    case "load": {
-      const { ref, indices, where, fill } = op.operands;
-      if (indices.length > 0) return false;
-      const beside = [where, fill].every(
-        (value) => value === undefined || joins(lowering, value, outer, inner),
-      );
-      return beside && joinsInWindow(lowering.ref(ref), outer, inner);
-    }
-    default:
-      return false;
-  }
-}
+type Joins = SomeOpRules<[lowering: Lowering, outer: number, inner: number], boolean>;
+
+const joinsSource = (
+  { operands }: Op<"layout_cast"> | Op<"convert_layout"> | Op<"assume">,
+  lowering: Lowering,
+  outer: number,
+  inner: number,
+): boolean => joins(lowering, operands.source, outer, inner);
+
+const joinRules: Joins = {
+  constant: () => true,
+  broadcast(op, lowering, outer, inner) {
+    const axes = broadcastAxes(op);
+    const [far, near] = [axes[outer], axes[inner]];
+    if (far === undefined && near === undefined) return true;
+    if (far === undefined || near === undefined || far > near) return false;
+    return joins(lowering, op.operands.source, far, near);
+  },
+  reshape(op, lowering, outer, inner) {
+    const { source } = op.operands;
+    const axes = unitAxes(shapeOf(source), op.attributes.shape);
+    if (axes === undefined) return false;
+    const [far, near] = [axes.indexOf(outer), axes.indexOf(inner)];
+    return far >= 0 && near >= 0 && joins(lowering, source, far, near);
+  },
+  slice(op, lowering, outer, inner) {
+    const { source } = op.operands;
+    const { starts, sizes } = op.attributes;
+    const from = shapeOf(source);
+    const whole = starts[inner] === 0 && sizes[inner] === from[inner];
+    const between = from.slice(outer + 1, inner).every((extent) => extent === 1);
+    return whole && between && joins(lowering, source, outer, inner);
+  },
+  layout_cast: joinsSource,
+  convert_layout: joinsSource,
+  assume: joinsSource,
+  optimization_barrier: (op, lowering, outer, inner) =>
+    op.operands.values.every((value) => joins(lowering, value, outer, inner)),
+  load(op, lowering, outer, inner) {
+    const { ref, indices, where, fill } = op.operands;
+    if (indices.length > 0) return false;
+    const beside = [where, fill].every(
+      (value) => value === undefined || joins(lowering, value, outer, inner),
+    );
+    return beside && joinsInWindow(lowering.ref(ref), outer, inner);
+  },
+};
 
 /** Axes of a shape that are walked as one; those of extent 1 are in none. */
 export function axisGroups(

@@ -4,7 +4,7 @@
  */
 import type { AnyOp, Region, Value } from "../../ir/node.ts";
 import { opTable, ruleOf } from "../../ir/ops.ts";
-import type { OpRules } from "../../ir/ops.ts";
+import type { OpRules, SomeOpRules } from "../../ir/ops.ts";
 import { regionList, walkOps, yieldedValues } from "../../ir/traverse.ts";
 import { regionUses } from "./analysis.ts";
 import type { RegionUses, UseQuestions } from "./analysis.ts";
@@ -13,8 +13,6 @@ import type { Lowering } from "./lowering.ts";
 import { requireUsable } from "./memory-faults.ts";
 import { computeInto } from "./tiles.ts";
 import type { Storage } from "./scratch.ts";
-import { castRule } from "./arithmetic.ts";
-import { i32 } from "../../formats/dtype.ts";
 
 export type LoweringRules = OpRules<[Lowering, RegionLowering], void>;
 
@@ -145,27 +143,24 @@ function isLazy(op: AnyOp): boolean {
   const [result] = op.results;
   if (result?.type.kind !== "tile") return false;
   if (elementwise(op) !== undefined) return true;
-  switch (op.kind) {
-    case "constant":
-    case "broadcast":
-    case "slice":
-    case "transpose":
-    case "layout_cast":
-    case "convert_layout":
-      return true;
-    case "iota":
-      return castRule(i32, op.attributes.dtype) !== undefined;
-    case "reshape":
-      return (
-        op.operands.source.type.kind === "tile" &&
-        unitAxes(shapeOf(op.operands.source), op.attributes.shape) !== undefined
-      );
-    case "load":
-      return true;
-    default:
-      return false;
-  }
+  return ruleOf(lazyRules, op)?.(op) ?? false;
 }
+
+const always = (): boolean => true;
+
+/** Ops that are not elementwise, and yet computed where they are used. */
+const lazyRules: SomeOpRules<[], boolean> = {
+  constant: always,
+  broadcast: always,
+  slice: always,
+  transpose: always,
+  layout_cast: always,
+  convert_layout: always,
+  iota: always,
+  load: always,
+  reshape: ({ operands: { source }, attributes: { shape } }) =>
+    source.type.kind === "tile" && unitAxes(shapeOf(source), shape) !== undefined,
+};
 
 function isCheap(op: AnyOp): boolean {
   if (op.kind === "constant" || op.kind === "iota") return isLazy(op);

@@ -1,6 +1,9 @@
 /** Lowering of ops that make values and compute on them: those of scalars here, those of tiles where they are used. */
-import { i32 as int32 } from "../../formats/dtype.ts";
+import { isWide } from "../../formats/dtype.ts";
+import type { DType, HostValue } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import { ruleOf } from "../../ir/ops.ts";
+import type { SomeOpRules } from "../../ir/ops.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
 import { i32, op as operation } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
@@ -77,70 +80,44 @@ function direct(lowering: Lowering, op: AnyOp): Expression | undefined {
   return opcode === undefined ? undefined : operation(opcode, x, y);
 }
 
-/** What the host computes of an elementwise op that vectors do not. */
-function hostCallOf(op: AnyOp, count: number): { call: HostCall; operands: readonly Value[] } {
-  switch (op.kind) {
-    case "unary": {
-      const { fn, rounding, flushToZero } = op.attributes;
-      const { source } = op.operands;
-      const dtype = dtypeOf(source).name;
-      return {
-        call: { op: "unary", fn, dtype, count, manner: { rounding, flushToZero } },
-        operands: [source],
-      };
-    }
-    case "binary": {
-      const { fn, rounding, flushToZero } = op.attributes;
-      const { left, right } = op.operands;
-      const dtype = dtypeOf(left).name;
-      return {
-        call: { op: "binary", fn, dtype, count, manner: { rounding, flushToZero } },
-        operands: [left, right],
-      };
-    }
-    case "classify": {
-      const { source } = op.operands;
-      const dtype = dtypeOf(source).name;
-      return { call: { op: "classify", fn: op.attributes.fn, dtype, count }, operands: [source] };
-    }
-    case "compare": {
-      const { left, right } = op.operands;
-      const { predicate } = op.attributes;
-      const dtype = dtypeOf(left).name;
-      return { call: { op: "compare", predicate, dtype, count }, operands: [left, right] };
-    }
-    case "fma": {
-      const { a, b, c } = op.operands;
-      const { rounding, flushToZero } = op.attributes;
-      const dtype = dtypeOf(a).name;
-      return {
-        call: { op: "fma", dtype, count, manner: { rounding, flushToZero } },
-        operands: [a, b, c],
-      };
-    }
-    case "cast": {
-      const { source } = op.operands;
-      const { dtype, overflow, rounding } = op.attributes;
-      return {
-        call: {
-          op: "cast",
-          from: dtypeOf(source).name,
-          dtype: dtype.name,
-          count,
-          options: { overflow, rounding },
-        },
-        operands: [source],
-      };
-    }
-    default:
-      throw new Error(`${op.kind} is not computed element by element`);
-  }
+interface HostWork {
+  readonly call: HostCall;
+  readonly operands: readonly Value[];
 }
+
+/** What the host computes of an elementwise op that vectors do not. */
+const hostWork: SomeOpRules<[count: number], HostWork> = {
+  unary({ attributes: { fn, rounding, flushToZero }, operands: { source } }, count) {
+    const dtype = dtypeOf(source).name;
+    const manner = { rounding, flushToZero };
+    return { call: { op: "unary", fn, dtype, count, manner }, operands: [source] };
+  },
+  binary({ attributes: { fn, rounding, flushToZero }, operands: { left, right } }, count) {
+    const dtype = dtypeOf(left).name;
+    const manner = { rounding, flushToZero };
+    return { call: { op: "binary", fn, dtype, count, manner }, operands: [left, right] };
+  },
+  classify({ attributes: { fn }, operands: { source } }, count) {
+    const dtype = dtypeOf(source).name;
+    return { call: { op: "classify", fn, dtype, count }, operands: [source] };
+  },
+  compare({ attributes: { predicate }, operands: { left, right } }, count) {
+    const dtype = dtypeOf(left).name;
+    return { call: { op: "compare", predicate, dtype, count }, operands: [left, right] };
+  },
+  fma({ attributes: { rounding, flushToZero }, operands: { a, b, c } }, count) {
+    const dtype = dtypeOf(a).name;
+    const manner = { rounding, flushToZero };
+    return { call: { op: "fma", dtype, count, manner }, operands: [a, b, c] };
+  },
+};
 
 function onHost(lowering: Lowering, op: AnyOp): void {
   const [result] = op.results;
   if (result === undefined) throw new Error(`${op.kind} has no result`);
-  const { call, operands } = hostCallOf(op, countOf(result));
+  const work = ruleOf(hostWork, op)?.(op, countOf(result));
+  if (work === undefined) throw new Error(`${op.kind} is not computed element by element`);
+  const { call, operands } = work;
   const sources = operands.map((value) => tileAddress(lowering.b, tileOf(lowering, value)));
   if (result.type.kind === "scalar") {
     const target = lowering.temporaryTile(dtypeOf(result), []);
@@ -185,6 +162,11 @@ export function pass(lowering: Lowering, source: Value, result: Value | undefine
   } else lowering.hold(result, held);
 }
 
+function zeroIn(dtype: DType): HostValue {
+  if (dtype.kind === "bool") return false;
+  return isWide(dtype) ? 0n : 0;
+}
+
 function gridAxis(lowering: Lowering, name: string): number {
   return lowering.kernel.grid.findIndex((axis) => axis.name === name);
 }
@@ -224,29 +206,9 @@ export const valueRules: Pick<LoweringRules, keyof typeof valueOps> = {
     lowering.holdScalar(result, wide ? operation("i64.extend_i32_s", size) : size);
   },
   iota(op, lowering) {
-    const { dtype, shape, axis } = op.attributes;
-    const [result] = op.results;
-    if (result === undefined) throw new Error("iota has no result");
-    // Formats that vectors do not convert to: counted in i32 and converted by the host.
-    const counts = lowering.temporaryTile(int32, shape);
-    const length = shape[axis] ?? 1;
-    const inner = shape.slice(axis + 1).reduce((product, extent) => product * extent, 1);
-    const count = countOf(result);
-    const { b } = lowering;
-    b.countedLoop(i32.of(0), i32.of(count), 1, (at) => {
-      const index = operation(
-        "i32.rem_u",
-        operation("i32.div_u", at, i32.of(inner)),
-        i32.of(length),
-      );
-      const address = i32.add(counts.base, operation("i32.shl", at, i32.of(2)));
-      b.store("i32.store", address, index, counts.offset);
-    });
-    const target = lowering.allocateTile(result, dtype, shape);
-    lowering.callHost({ op: "cast", from: "i32", dtype: dtype.name, count, options: {} }, [
-      tileAddress(b, counts),
-      tileAddress(b, target),
-    ]);
+    // Tiles of counts are computed where they are used.
+    const { dtype } = op.attributes;
+    lowering.holdScalar(op.results[0], constantScalar(dtype, elementOf(dtype, zeroIn(dtype))));
   },
   unary: computed,
   classify: computed,
