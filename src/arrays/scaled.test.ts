@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { finiteNumbers, referenceDecode, referenceEncode } from "../../test/number-reference.ts";
 import type { ListedName } from "../../test/number-reference.ts";
 import { takesAll } from "../../test/support/sample.ts";
-import { f32, fromNumbers, toElements } from "tilewright";
+import { f32, f64, fromNumbers, toElements } from "tilewright";
 import {
   array,
   astype,
@@ -146,6 +146,23 @@ async function onDevices(
     device.dispose();
   }
 }
+
+test("f64 is rounded to f32 first, and quantised by the same kernel", async () => {
+  const numbers = Float64Array.from({ length: 192 }, (_, i) => Math.sin(i) * 7 + i * 1e-12);
+  const device = await open("simulator", { onNotes: () => undefined });
+  try {
+    await useDevice(device);
+    const [wide, narrow] = [fromNumbers(f64, [3, 64], numbers), fromNumbers(f32, [3, 64], numbers)];
+    const [a, b] = [wide, narrow].map((x) => nn.quantizeBlocks(array(x), "mxfp4"));
+    if (a === undefined || b === undefined) throw new Error("two arrays");
+    expect(await codesOf(a.elements)).toEqual(await codesOf(b.elements));
+    expect(await scalesOf(a.scales)).toEqual(await scalesOf(b.scales));
+    expect(device.compilations.map(({ kernel }) => kernel)).toContain("quantize_mxfp4");
+  } finally {
+    await useDevice();
+    device.dispose();
+  }
+});
 
 describe.each(names)("%s", (name) => {
   const record: ScaledFormat = scaledFormats[name];

@@ -154,11 +154,12 @@ export function quantizeBlocks<N extends ScaledFormatName>(
   requireKind("nn.quantizeBlocks", x, ["float"], 'convert it first: astype(x, "f32")');
   const record: ScaledFormat = scaledFormats[format];
   const axis = axisOf(options.axis ?? -1, x.rank);
-  const constant = stopGradient(x);
+  // What is rounded to f32 first is quantised by the same kernel.
+  const constant = stopGradient(x.dtype === "f64" ? astype(x, "f32") : x);
   const globalScale = record.hasGlobalScale
     ? wholeScale(astype(constant, "f32"), record, options)
     : null;
-  const [elements, scales] = isForKernel(x, record, axis, options)
+  const [elements, scales] = isForKernel(constant, record, axis, options)
     ? byKernel(constant, record, axis, options.scaleRounding)(constant, ...onlyGiven(globalScale))
     : quantised(constant, globalScale, record, axis, options);
   const plain = {
