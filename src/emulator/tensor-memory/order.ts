@@ -23,19 +23,11 @@ import { AsyncAgents } from "../../happens-before/async-agents.ts";
 import { Clock } from "../../happens-before/clock.ts";
 import { Knowledge } from "../../happens-before/knowledge.ts";
 import type { Epoch } from "../../happens-before/knowledge.ts";
-import type { TrackedAccess } from "../../happens-before/shadow.ts";
 import { clusterAgent, finishedOperations } from "../asynchronous.ts";
 import type { BlockView, CollectiveInstruction, MachineView, WarpView } from "../collective.ts";
 import { noteOnce, reportOnce } from "../reports.ts";
 import { allocationOf, columns, laneGroup, lanes } from "./state.ts";
-import type { TensorRange } from "./state.ts";
-
-/** An access as reports name it. */
-export interface TensorAccess extends TrackedAccess {
-  readonly instruction: CollectiveInstruction;
-  readonly warp: number;
-  readonly block: number;
-}
+import type { TensorAccess, TensorRange } from "./state.ts";
 
 /** How many issues of a kind are remembered, for issuers that only know of older ones. */
 const rememberedIssues = 256;

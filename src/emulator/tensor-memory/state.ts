@@ -11,8 +11,8 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { ShadowMemory } from "../../happens-before/shadow.ts";
+import type { TrackedAccess } from "../../happens-before/shadow.ts";
 import type { BlockView, CollectiveInstruction, MachineView } from "../collective.ts";
-import type { TensorAccess } from "./order.ts";
 
 export const lanes = 128;
 export const columns = 512;
@@ -24,6 +24,13 @@ export const halves = Object.freeze({ none: 0, low: 1, both: 3 });
 
 /** What lies in cells that nothing was written to: a NaN in every format that has one. */
 const garbage = 0xffffffff;
+
+/** An access as reports name it. */
+export interface TensorAccess extends TrackedAccess {
+  readonly instruction: CollectiveInstruction;
+  readonly warp: number;
+  readonly block: number;
+}
 
 export interface TensorAllocation {
   readonly first: number;
