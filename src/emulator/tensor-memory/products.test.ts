@@ -55,6 +55,8 @@ interface Product {
   /** Lane offset of D. */
   readonly lane?: number;
   readonly aInTensorMemory?: boolean;
+  /** Whether tiles follow each other along k first, where rows lie side by side. */
+  readonly turned?: boolean;
   /** Steps of k. */
   readonly steps?: number;
   readonly seed?: number;
@@ -70,6 +72,7 @@ function laidOut(
   major: "k" | "mn",
   swizzle: Swizzle,
   start: number,
+  turned: boolean,
 ): PlacedMatrix & { readonly size: number; readonly offset: (step: number) => number } {
   const depth = bytes.length / rows;
   const width = lineOf[swizzle];
@@ -90,11 +93,11 @@ function laidOut(
   // Parts of the rows follow each other; further k lies behind all rows.
   const parts = Math.ceil((rows * elementBytes) / width);
   const deep = depth / elementBytes / lines;
-  const [beside, behind] = [tile, parts * tile];
-  const offset = (step: number): number => (32 / elementBytes / lines) * step * behind;
-  return swizzle === "none"
-    ? { ...common, stride: beside, leading: behind, size: deep * behind, offset }
-    : { ...common, stride: behind, leading: beside, size: deep * behind, offset };
+  // Turned, k follows at once, and parts of the rows lie behind all of it.
+  const [ofRows, ofK] = turned ? [deep * tile, tile] : [tile, parts * tile];
+  const offset = (step: number): number => (32 / elementBytes / lines) * step * ofK;
+  const [stride, leading] = swizzle === "none" ? [ofRows, ofK] : [ofK, ofRows];
+  return { ...common, stride, leading, size: deep * parts * tile, offset };
 }
 
 type Whole = Required<Product>;
@@ -104,7 +107,7 @@ function completed(product: Product): Whole {
   const swizzleB = product.swizzleB ?? swizzleA;
   return {
     ...{ b: product.a, d: "f32", majorA: "k", majorB: "k", swizzleA, swizzleB },
-    ...{ pair: false, ws: false, lane: 0, aInTensorMemory: false, seed: 7 },
+    ...{ pair: false, ws: false, lane: 0, aInTensorMemory: false, seed: 7, turned: false },
     steps: Math.max(lineOf[swizzleA], lineOf[swizzleB], 32) / 32,
     ...product,
   };
@@ -133,7 +136,7 @@ function bytesOf(values: readonly number[], format: Format): Uint8Array {
 
 /** The matrices of a product, and those of each block as bytes where they lie. */
 function matricesOf(product: Whole) {
-  const { a, b, m, n, pair, steps, seed, majorA, majorB, swizzleA, swizzleB } = product;
+  const { a, b, m, n, pair, steps, seed, majorA, majorB, swizzleA, swizzleB, turned } = product;
   const [left, right] = [formats[a], formats[b]];
   const blocks = pair ? 2 : 1;
   const depth = (steps * 32) / left.bytes;
@@ -144,9 +147,9 @@ function matricesOf(product: Whole) {
     values.slice((block * values.length) / blocks, ((block + 1) * values.length) / blocks);
   const partA = (block: number): Uint8Array => bytesOf(part(valuesA, block), left);
   const partB = (block: number): Uint8Array => bytesOf(part(valuesB, block), right);
-  const placedA = laidOut(partA(0), m / blocks, left.bytes, majorA, swizzleA, 0);
+  const placedA = laidOut(partA(0), m / blocks, left.bytes, majorA, swizzleA, 0, turned);
   const startB = 1024 * Math.ceil(placedA.size / 1024);
-  const placedB = laidOut(partB(0), n / blocks, left.bytes, majorB, swizzleB, startB);
+  const placedB = laidOut(partB(0), n / blocks, left.bytes, majorB, swizzleB, startB, turned);
   const images = Array.from({ length: blocks }, (_, block) => {
     const image = new Uint8Array(startB + 1024 * Math.ceil(placedB.size / 1024));
     placeMatrix(image, { ...placedA, bytes: partA(block) });
@@ -289,6 +292,9 @@ describe("products of one block", () => {
     // 7
     { a: "f16", m: 128, n: 64, swizzleA: "128", swizzleB: "32" },
     { a: "f16", m: 128, n: 64, swizzleA: "none", swizzleB: "64" },
+    // 8
+    { a: "f16", m: 128, n: 64, majorA: "mn", majorB: "mn", swizzleA: "64", turned: true },
+    { a: "bf16", m: 128, n: 64, majorA: "mn", swizzleA: "none", steps: 2, turned: true },
     // 9
     { a: "s8", m: 128, n: 64 },
     { a: "u8", b: "s8", m: 64, n: 32 },
