@@ -189,6 +189,8 @@ export type {
   Combine,
   Combined,
   CopyOptions,
+  Tcgen05MmaOptions,
+  TmemOptions,
   DotDType,
   DotOptions,
   ScaledDotOptions,

@@ -179,7 +179,7 @@ describe("instructions of products", () => {
   /** By its kind, an op is named wherever one is meant; instructions by their record, but in the table, the targets and the emitter. */
   const ofOp =
     /\b(?:Op|Draft)<[^>]*"wgmma"|\bkind [!=]== "wgmma"|\.one\("wgmma"|\bemitOrigin\("wgmma"|\brequire\w+\("wgmma"|"wgmma".*\bkind"\]|^  wgmma: "wgmma",$/;
-  const ofInstruction = /^src\/(?:targets|ptx\/emit)\//;
+  const ofInstruction = /^src\/(?:targets|ptx\/emit|ptx\/forms)\//;
   const namesInstruction = (line: string): boolean =>
     /(?<!['\\`].*)"wgmma"/.test(line.replace(/^\s*(?:\*|\/\*|\/\/).*/, "")) && !ofOp.test(line);
 

@@ -92,7 +92,7 @@ export const languageReasons: Reasons = {
   unpackElements: { matrix: host },
   waitForPreviousKernel: { example: fragment },
   wholeView: { matrix: host },
-  tcgen05Copy: { example: fragment },
+  tcgen05Copy: { example: fragment, matrix: "of sm_100a alone; in test/tensor-memory.test.ts" },
 };
 
 const inBench = "its results are checked by its benchmark on a GPU (bench/gpu)";

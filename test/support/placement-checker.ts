@@ -360,9 +360,7 @@ const rules: OpRules<[Checker], void> = {
   cluster_rank: nothing,
   thread_index: nothing,
   size: nothing,
-  iota: (op, checker) => {
-    notOneNumber(op, checker);
-  },
+  iota: (op, checker) => notOneNumber(op, checker),
   unary: likeItsSource,
   classify: likeItsSource,
   binary: (op, checker) => {

@@ -379,14 +379,10 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ],
   [
     "alloc_tmem",
-    infer("alloc_tmem", {}, { dtype: f32, shape: [2, 128, 32] }),
-    ["ref<tmem, f32, [2, 128, 32]>"],
+    infer("alloc_tmem", {}, { dtype: f32, shape: [128, 8] }),
+    ["ref<tmem, f32, [128, 8]>"],
   ],
-  [
-    "tmem_load",
-    infer("tmem_load", { ref: ref("tmem", f32, 128, 32) }, {}),
-    ["tile<f32, [128, 32]>"],
-  ],
+  ["tmem_load", infer("tmem_load", { ref: ref("tmem", f32, 64, 8) }, {}), ["tile<f32, [64, 8]>"]],
   [
     "tmem_store",
     infer("tmem_store", { ref: ref("tmem", f32, 64, 32), value: tile(f32, 64, 32) }, {}),

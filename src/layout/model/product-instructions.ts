@@ -248,7 +248,7 @@ export function tensorShapeProblem(
 ): string | undefined {
   const instruction: ProductInstruction = productInstructions.tcgen05;
   if (!hasInstruction(target, instruction)) return `${target.name} does not have it`;
-  if (warps < warpsPerGroup) return warpgroupProblem(warps);
+  if (warpsPerGroup > warps) return warpgroupProblem(warps);
   const [left, right] = [matrixOf(op.operands.left), matrixOf(op.operands.right)];
   const { dtype, precision } = op.attributes;
   if (precision !== "native") return `it does not round f32 (precision ${precision})`;

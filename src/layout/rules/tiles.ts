@@ -20,7 +20,7 @@ import type { LayoutContext } from "./context.ts";
 import type { RegisterVariable } from "./statements.ts";
 import { priceElements, uniformTile } from "./values.ts";
 import type { Rules } from "./values.ts";
-import { isInFlight } from "../../targets/product-instructions.ts";
+import { isInFlight, productInstructions } from "../../targets/product-instructions.ts";
 
 /** The result is the image of the operand. */
 function rearranged(
@@ -262,7 +262,7 @@ export function requireOperand(
 ): void {
   const window = context.surroundings.windows.of(ref);
   if (window.space === "gmem") throw new Error("tensor cores read shared memory");
-  const name = rows === undefined ? "wgmma" : opName(op);
+  const name = rows === undefined ? productInstructions.wgmma.name : opName(op);
   const variable = context.allocation(window);
   const reason = {
     op,
