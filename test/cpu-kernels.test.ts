@@ -52,6 +52,19 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+test("what is refused has a code and the user's line", () => {
+  const cluster = exampleKernels["cluster"];
+  if (cluster === undefined) throw new Error("no example of a cluster");
+  let found: unknown;
+  try {
+    lowerToLoops(simplify(cluster.kernel), { relaxed: false });
+  } catch (error) {
+    found = error;
+  }
+  expect(found).toMatchObject({ code: "TW4710" });
+  expect(String(found)).toContain("examples/cluster.ts:");
+});
+
 test("loops of examples", () => {
   for (const example of ["axpy", "softmax", "column-sum"]) {
     const definition = exampleKernels[example];

@@ -13,8 +13,9 @@ import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression, Local } from "../loops/ir.ts";
 import { both, expressionOf, mulExtents } from "./held.ts";
 import type { Bounds, Extent, HeldRef } from "./held.ts";
-import { origin, vectorAxis } from "./elements.ts";
-import type { Elements, Position } from "./elements.ts";
+import { origin, vectorAxis } from "./position.ts";
+import type { Elements } from "./elements.ts";
+import type { Position } from "./position.ts";
 import {
   constantScalar,
   laneCount,

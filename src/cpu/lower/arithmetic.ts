@@ -168,8 +168,16 @@ export function unaryRule(fn: UnaryFunction, dtype: DType): LaneRule | undefined
 }
 
 function floatBinary(shape: "f32x4" | "f64x2", fn: BinaryFunction): VectorRule | undefined {
-  if (["add", "sub", "mul", "div", "min", "max"].includes(fn))
-    return simple(`${shape}.${fn as "add"}`);
+  const names: { readonly [F in BinaryFunction]?: OpcodeName } = {
+    add: `${shape}.add`,
+    sub: `${shape}.sub`,
+    mul: `${shape}.mul`,
+    div: `${shape}.div`,
+    min: `${shape}.min`,
+    max: `${shape}.max`,
+  };
+  const name = names[fn];
+  if (name !== undefined) return simple(name);
   if (fn === "fmin") return passingNan(shape, "min");
   return fn === "fmax" ? passingNan(shape, "max") : undefined;
 }

@@ -15,6 +15,8 @@ import { constantOf, i32, op as operation } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
 import { accessLanes } from "./access.ts";
+import { coordinateKey, origin, vectorAxis } from "./position.ts";
+import type { Position } from "./position.ts";
 import type { HeldTile } from "./held.ts";
 import {
   constantScalar,
@@ -30,29 +32,6 @@ import { broadcastAxes, elementwise, shapeOf, unitAxes } from "./lazy.ts";
 import type { Lowering } from "./lowering.ts";
 import { castRule } from "./arithmetic.ts";
 import { i32 as int32 } from "../../formats/dtype.ts";
-
-/** Where along an axis: a number, or a local. */
-export interface Coordinate {
-  readonly at: Expression;
-  /** Whether it is the first of four along the vector's axis. */
-  readonly vector: boolean;
-  /** Whether the innermost loop counts it. */
-  readonly inner: boolean;
-}
-
-export type Position = readonly Coordinate[];
-
-export const origin: Coordinate = { at: i32.of(0), vector: false, inner: false };
-
-function coordinateKey({ at, vector }: Pick<Coordinate, "at" | "vector">): string {
-  const text =
-    at.form === "local" ? at.local.name : at.form === "constant" ? String(at.value) : "?";
-  return vector ? `${text}+` : text;
-}
-
-export function vectorAxis(position: Position): number {
-  return position.findIndex(({ vector }) => vector);
-}
 
 /** A constant's element as memory has it. */
 export function elementOf(dtype: DType, value: HostValue): number | bigint {

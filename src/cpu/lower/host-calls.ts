@@ -244,8 +244,30 @@ export function runHostCall(call: HostCall, memory: ArrayBufferLike, list: numbe
   const addresses = new Uint32Array(memory, list, 16);
   const at: Places = (index, name, count) =>
     new elementConstructors[name](memory, addresses[index] ?? 0, count);
-  // TypeScript cannot see that the rule and the call share their op.
-  (hostRules[call.op] as (call: HostCall, at: Places) => void)(call, at);
+  switch (call.op) {
+    case "unary":
+      return hostRules.unary(call, at);
+    case "binary":
+      return hostRules.binary(call, at);
+    case "classify":
+      return hostRules.classify(call, at);
+    case "compare":
+      return hostRules.compare(call, at);
+    case "fma":
+      return hostRules.fma(call, at);
+    case "cast":
+      return hostRules.cast(call, at);
+    case "reduce":
+      return hostRules.reduce(call, at);
+    case "scan":
+      return hostRules.scan(call, at);
+    case "arg":
+      return hostRules.arg(call, at);
+    case "sort":
+      return hostRules.sort(call, at);
+    case "dot":
+      return hostRules.dot(call, at);
+  }
 }
 
 function countOf({ outer, length, inner }: Axis): number {

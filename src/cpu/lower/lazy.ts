@@ -7,6 +7,8 @@
  */
 import type { AnyOp, Value } from "../../ir/node.ts";
 import type { Op } from "../../ir/node.ts";
+import { ruleOf } from "../../ir/ops.ts";
+import type { SomeOpRules } from "../../ir/ops.ts";
 import { dataShape, isData } from "../../ir/types.ts";
 import { operandValues } from "../../ir/traverse.ts";
 import { bool } from "../../formats/dtype.ts";
@@ -42,9 +44,7 @@ export interface Elementwise {
   readonly rule: LaneRule;
 }
 
-type ElementwiseRules = {
-  readonly [K in AnyOp["kind"]]?: (op: Op<K>) => LaneRule | undefined;
-};
+type ElementwiseRules = SomeOpRules<[], LaneRule | undefined>;
 
 const elementwiseRules: ElementwiseRules = {
   unary: ({ attributes: { fn, ...manner }, operands }) =>
@@ -70,9 +70,7 @@ const elementwiseRules: ElementwiseRules = {
 
 /** How an op computes four elements from four of each operand; undefined where it does not. */
 export function elementwise(op: AnyOp): Elementwise | undefined {
-  const rule = (elementwiseRules[op.kind] as ((op: AnyOp) => LaneRule | undefined) | undefined)?.(
-    op,
-  );
+  const rule = ruleOf(elementwiseRules, op)?.(op);
   return rule === undefined ? undefined : { operands: operandValues(op), rule };
 }
 

@@ -8,10 +8,12 @@ import type { memoryOps } from "../../ir/ops/memory.ts";
 import { i32, load, op as operation, read } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
+import type { OpcodeName } from "../wasm/opcodes.ts";
 import { accessLanes } from "./access.ts";
 import type { LanePlace } from "./access.ts";
 import { binaryRule } from "./arithmetic.ts";
-import { Elements, rowStrides, vectorAxis } from "./elements.ts";
+import { Elements, rowStrides } from "./elements.ts";
+import { vectorAxis } from "./position.ts";
 import { addExtents, either, expressionOf, extentOf, mulExtents, subExtents } from "./held.ts";
 import type { Bounds, Extent, HeldRef } from "./held.ts";
 import { laneKind, laneScalar, loadScalar, slotBytes, splatLanes, storeScalar } from "./lanes.ts";
@@ -339,13 +341,13 @@ function exchange(
   const kind = laneKind(dtype);
   const wide = bytes === 8;
   const type = wide ? "i64" : "i32";
-  const names = {
+  const names: { readonly [bytes: number]: readonly [load: OpcodeName, swap: OpcodeName] } = {
     1: ["i32.atomic.load8_u", "i32.atomic.rmw8.cmpxchg_u"],
     2: ["i32.atomic.load16_u", "i32.atomic.rmw16.cmpxchg_u"],
     4: ["i32.atomic.load", "i32.atomic.rmw.cmpxchg"],
     8: ["i64.atomic.load", "i64.atomic.rmw.cmpxchg"],
-  } as const;
-  const [loads, swaps] = names[bytes as 1];
+  };
+  const [loads, swaps] = names[bytes] ?? ["i32.atomic.load", "i32.atomic.rmw.cmpxchg"];
   const seen = b.variable(load(loads, address), "seen");
   const old = b.local(kind, "old");
   b.loop((again) => {

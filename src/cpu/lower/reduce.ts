@@ -16,7 +16,7 @@ import type { Expression } from "../loops/ir.ts";
 import { binaryRule, castRule } from "./arithmetic.ts";
 import type { LaneRule } from "./arithmetic.ts";
 import { Elements, rowStrides } from "./elements.ts";
-import type { Coordinate } from "./elements.ts";
+import type { Coordinate } from "./position.ts";
 import { computesInSingle } from "./floats.ts";
 import type { HeldTile } from "./held.ts";
 import {
