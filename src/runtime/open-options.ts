@@ -103,6 +103,11 @@ const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] 
 /** The names that `open` takes. */
 export const deviceNames = Object.freeze(Object.keys(optionNames)) as readonly DeviceName[];
 
+/** Whether a device has schedules that a seed picks. */
+export function takesSeed(device: DeviceName): boolean {
+  return optionNames[device].includes("seed");
+}
+
 /** The devices that look for mistakes. */
 export const checkingDevices = ["simulator", "emulator"] as const;
 export type CheckingDevice = (typeof checkingDevices)[number];

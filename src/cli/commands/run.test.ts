@@ -65,6 +65,18 @@ test("TW5015 for a script, whatever its own devices ran", async () => {
   await expect(run("", "script.svg")).rejects.toMatchObject({ code: "TW5015" });
 });
 
+test.each(["simulator", "emulator", "cpu"] as const)("kernels run on the %s", async (device) => {
+  const file = join(folder, "kernel.mjs");
+  writeFileSync(file, program("out.at(i).store(x.at(i).load().mul(2))"));
+  const documents: string[] = [];
+  const stdout = { write: (text: string) => documents.push(text) > 0 };
+  const output = new Output({ stdout, stderr: stdout, json: true, environment: {} });
+  const others = { dimensions: {}, seed: 0, dump: undefined, profile: undefined, limits: {} };
+  const settings = { file, programArguments: [], device, kernel: undefined };
+  expect(await runCommand({ ...settings, ...others }, output)).toBe(0);
+  expect(JSON.parse(documents.at(-1) ?? "")).toMatchObject({ device, kernels: [{}] });
+});
+
 test("a script opens no device", async () => {
   const file = join(folder, "script.mjs");
   writeFileSync(file, "");

@@ -7,6 +7,7 @@ import { requireKeptLimits } from "../../device/wait-limits.ts";
 import { formatArray, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
+import { takesSeed } from "../../runtime/open-options.ts";
 import type { DeviceName } from "../../runtime/open-options.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
@@ -59,8 +60,9 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
   // Nothing ends what a main launches on a GPU.
   if (onGpu && callsMain) requireKeptLimits("launch", limits, false, unknownLocation);
   const device = await open(settings.device, {
-    // The schedules of a GPU are its own.
-    ...(!onGpu && { seed, limits }),
+    ...(!onGpu && { limits }),
+    // The schedules of other devices are their own.
+    ...(takesSeed(settings.device) && { seed }),
     onCompile: (record) => compilations.push(record),
     ...(profile !== undefined && { onProfile: (each) => profiles.push(each) }),
   });
