@@ -24,6 +24,7 @@ import type { Bounds, Extent, HeldRef, HeldTile } from "./held.ts";
 import { slotBytes } from "./lanes.ts";
 import { axisGroups, overElements } from "./loops-of-tiles.ts";
 import { tileAddress } from "./lowering.ts";
+import { definedOnce } from "./module-functions.ts";
 import type { Lowering } from "./lowering.ts";
 import { storeIntoTile, tileOf } from "./tiles.ts";
 
@@ -245,7 +246,7 @@ function packInto(
   const [first = 1, second = 1] = shape;
   const steps = side === "left" ? second : first;
   const [line, step] = side === "left" ? [row, column] : [column, row];
-  const pack = cached(lowering, `pack ${numbers} ${dtype.name} ${width}`, () =>
+  const pack = definedOnce(lowering, `pack ${numbers} ${dtype.name} ${width}`, () =>
     defineOperandPacking(lowering.module, numbers, { from: dtype, lines: width }),
   );
   lowering.b.call(
@@ -260,18 +261,7 @@ function packInto(
 }
 
 function productOf(lowering: Lowering, product: TileProduct): Callee {
-  return cached(lowering, `product ${JSON.stringify(product)}`, () =>
+  return definedOnce(lowering, `product ${JSON.stringify(product)}`, () =>
     defineTileProduct(lowering.module, product),
   );
-}
-
-const functions = new WeakMap<Lowering, Map<string, Callee>>();
-
-/** A function of the kernel's module, defined where it is first wanted. */
-function cached(lowering: Lowering, key: string, define: () => Callee): Callee {
-  const known = functions.get(lowering) ?? new Map<string, Callee>();
-  functions.set(lowering, known);
-  const found = known.get(key) ?? define();
-  known.set(key, found);
-  return found;
 }

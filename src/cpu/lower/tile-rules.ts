@@ -17,6 +17,7 @@ import { tileAddress } from "./lowering.ts";
 import type { Lowering } from "./lowering.ts";
 import { emitReduce, reduceRule } from "./reduce.ts";
 import type { LoweringRules, RegionLowering } from "./regions.ts";
+import { emitArgReduce, emitScan, emitSort } from "./rows.ts";
 import { computeInto, copyTile, storeIntoTile, tileBytes, tileOf, tileScalar } from "./tiles.ts";
 import { pass } from "./value-rules.ts";
 
@@ -109,12 +110,17 @@ function scan(op: Op<"scan">, lowering: Lowering): void {
   const { source } = op.operands;
   const { fn, axis, reverse } = op.attributes;
   const result = resultOf(op);
-  const from = tileAddress(lowering.b, tileOf(lowering, source));
+  const from = tileOf(lowering, source);
   const tile = target(lowering, result);
   const dtype = dtypeOf(source).name;
   const along = axisOf(shapeOf(source), [axis]);
-  const call = { op: "scan", fn, dtype, axis: along, reverse } as const;
-  lowering.callHost(call, [from, tileAddress(lowering.b, tile)]);
+  if (!emitScan(lowering, { fn, reverse }, from, along, tile)) {
+    const call = { op: "scan", fn, dtype, axis: along, reverse } as const;
+    lowering.callHost(
+      call,
+      [from, tile].map((each) => tileAddress(lowering.b, each)),
+    );
+  }
   finish(lowering, result, tile);
 }
 
@@ -122,13 +128,14 @@ function argReduce(op: Op<"arg_reduce">, lowering: Lowering): void {
   const { source } = op.operands;
   const { fn, axis } = op.attributes;
   const result = resultOf(op);
-  const from = tileAddress(lowering.b, tileOf(lowering, source));
+  const from = tileOf(lowering, source);
   const tile = target(lowering, result);
   const along = axisOf(shapeOf(source), [axis]);
-  lowering.callHost({ op: "arg", fn, dtype: dtypeOf(source).name, axis: along }, [
-    from,
-    tileAddress(lowering.b, tile),
-  ]);
+  if (!emitArgReduce(lowering, fn, from, along, tile))
+    lowering.callHost(
+      { op: "arg", fn, dtype: dtypeOf(source).name, axis: along },
+      [from, tile].map((each) => tileAddress(lowering.b, each)),
+    );
   finish(lowering, result, tile);
 }
 
@@ -138,6 +145,8 @@ function sort(op: Op<"sort">, lowering: Lowering): void {
   const sources = [keys, ...payloads];
   const shape = shapeOf(keys);
   const along = axisOf(shape, [axis]);
+  if ((first ?? along.length) === along.length && along.inner === 1)
+    return sortRows(op, lowering, along);
   const tiles = op.results.map((result, index) => {
     const tile = target(lowering, result);
     const source = sources[index];
@@ -155,6 +164,18 @@ function sort(op: Op<"sort">, lowering: Lowering): void {
     },
     tiles.map((tile) => tileAddress(lowering.b, tile)),
   );
+}
+
+/** Of rows: the keys where their result lies, and payloads from where they lie to theirs. */
+function sortRows(op: Op<"sort">, lowering: Lowering, axis: Axis): void {
+  const { keys, payloads } = op.operands;
+  const { descending } = op.attributes;
+  const sources = payloads.map((payload) => tileOf(lowering, payload));
+  const [sorted, ...others] = op.results.map((result) => target(lowering, result));
+  if (sorted === undefined) throw new Error("a sort has sorted keys");
+  copyTile(lowering.b, tileOf(lowering, keys), sorted);
+  const moved = others.map((to, index) => ({ from: sources[index], to }));
+  emitSort(lowering, { keys: sorted, payloads: moved, axis, descending });
 }
 
 /** Where along the axis each element is. */
