@@ -317,6 +317,9 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
   return { configuration, source, launches, scratch: { ...scratch, ...more } };
 }
 
+/** Elements of a row that a block sorts on a CPU. */
+const mostOnCpu = 1 << 22;
+
 /** A radix sort for rows longer than a block sorts. */
 function chooseOrder(
   { x, writesIndices }: Order,
@@ -324,8 +327,11 @@ function chooseOrder(
   length: number,
   { processors, caches }: Target,
 ): SortConfiguration {
-  // On a CPU warps would take turns.
-  if (length > mostInBlock && caches !== undefined) return { warps: 1, items: 32 };
+  // On a CPU a block sorts what lies in memory: there are no registers to fit in, and warps would take turns.
+  if (length > mostInBlock && caches !== undefined)
+    return length <= mostOnCpu
+      ? { rows: 1, columns: powerOfTwoFrom(length) }
+      : { warps: 1, items: 32 };
   // Keys alone leave registers for larger tiles, which look back less.
   if (length > mostInBlock)
     return { warps: 8, items: x.dtype.bits === 64 ? 8 : writesIndices ? 16 : 32 };
