@@ -194,13 +194,18 @@ const stripParameters = [
   "column",
 ] as const;
 
-/** Packed blocks of A and B to a block of C. */
-function defineStrip(
+interface KernelPair {
+  readonly zero: Callee;
+  readonly more: Callee;
+}
+
+/** Micro-kernels whose sums begin with zero and with more, before the last block of steps and for it. */
+function stripKernels(
   module: ModuleBuilder,
-  { relaxed, epilogue }: Product,
+  { relaxed, epilogue }: Pick<Product, "relaxed" | "epilogue">,
   numbers: ProductNumbers,
   shape: BlockShape,
-): Callee {
+): { readonly plain: KernelPair; readonly last: KernelPair } {
   const bytes = numberBytes[numbers];
   const kernel = (accumulates: boolean, last: boolean): Callee => {
     const plain: MicroKernel = {
@@ -215,9 +220,24 @@ function defineStrip(
     const isWith = last && epilogue !== undefined;
     return defineMicroKernel(module, isWith ? { ...plain, epilogue } : plain);
   };
-  const pairOf = (last: boolean) => ({ zero: kernel(false, last), more: kernel(true, last) });
+  const pairOf = (last: boolean): KernelPair => ({
+    zero: kernel(false, last),
+    more: kernel(true, last),
+  });
   const plain = pairOf(false);
-  const last = epilogue === undefined ? plain : pairOf(true);
+  return { plain, last: epilogue === undefined ? plain : pairOf(true) };
+}
+
+/** Packed blocks of A and B to a block of C. */
+function defineStrip(
+  module: ModuleBuilder,
+  product: Product,
+  numbers: ProductNumbers,
+  shape: BlockShape,
+): Callee {
+  const bytes = numberBytes[numbers];
+  const { epilogue } = product;
+  const { plain, last } = stripKernels(module, product, numbers, shape);
   const copy = defineCopy(module, bytes);
   return module.define(
     "strip",
@@ -233,7 +253,7 @@ function defineStrip(
         const [aAt, bAt, cAt, cRow, i, j] = block;
         const operands = [aAt, bAt, cAt, steps, cRow];
         const places = () => [i32.add(p("row"), i), i32.add(p("column"), j)];
-        const start = (pair: typeof plain, more: () => readonly Expression[]): void =>
+        const start = (pair: KernelPair, more: () => readonly Expression[]): void =>
           builder.if(
             isFirst,
             () => void builder.call(pair.zero, ...operands, ...more()),
