@@ -6,13 +6,7 @@
  * Launches run in the order of the calls. Those that were recorded together run one after the other without a turn of the queue
  * between them, and loops and branches among them look at memory themselves.
  */
-import type {
-  Allocation,
-  BackendStream,
-  Compiled,
-  Launch,
-  Repeatable,
-} from "../../device/backend.ts";
+import type { BackendStream, Compiled, Launch, Repeatable } from "../../device/backend.ts";
 import { mapControl } from "../../device/control-flow.ts";
 import type { Control } from "../../device/control-flow.ts";
 import type { MemoryUse } from "../../device/memory-account.ts";
@@ -36,6 +30,7 @@ import type { RangeHost } from "../pool/range-pool.ts";
 import { ArgumentRoom, BoundKernel, Programs } from "./programs.ts";
 import type { CompileKernel, CpuProgram } from "./programs.ts";
 import { CpuMemory } from "./memory.ts";
+import type { CpuAllocation } from "./memory.ts";
 import { stoppedAt } from "./reports.ts";
 
 export interface CpuOptions {
@@ -53,10 +48,6 @@ export interface CpuParts {
   readonly compile: CompileKernel;
   readonly features: CpuFeatures;
   readonly host?: RangeHost | undefined;
-}
-
-export interface CpuAllocation extends Allocation {
-  readonly address: number;
 }
 
 type CpuLaunch = Launch<CpuAllocation, CpuProgram>;

@@ -5,8 +5,14 @@
  *
  *   | guard | array | guard | module's bytes | guard | scratch of threads | guard | …      every place on a multiple of 512 bytes
  */
+import type { Allocation } from "../../device/backend.ts";
 import { Places } from "../../emulator/heap-allocator.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+
+/** Memory of an array. */
+export interface CpuAllocation extends Allocation {
+  readonly address: number;
+}
 
 const pageBytes = 65536;
 /** All that addresses of 32 bits reach. */

@@ -17,8 +17,7 @@ import type { ArgumentField, CpuFeatures, CpuKernel } from "../compiled-kernel.t
 import { runHostCall } from "../lower/host-calls.ts";
 import type { RunBlocks } from "../pool/control.ts";
 import type { RangeFailure, RangeModule, RangePool } from "../pool/range-pool.ts";
-import type { CpuAllocation } from "./backend.ts";
-import type { CpuMemory } from "./memory.ts";
+import type { CpuAllocation, CpuMemory } from "./memory.ts";
 import { faultError, printedLine } from "./messages.ts";
 import type { Speaker } from "./messages.ts";
 import { brokenOff } from "./reports.ts";

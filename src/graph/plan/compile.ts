@@ -1,6 +1,5 @@
 /**
  * From a module to a plan: passes, expansion, groups, kernels, buffers.
- *
  *   module ──inline, simplify, expand, merge──▶ ops ──groups──▶ launches, loops, branches ──arena──▶ plan
  *
  * The order of launches is that of the ops (`#region`), but elementwise ops are put off (`#defer`) until another op needs them (`#settle`), so
@@ -121,7 +120,6 @@ class Compiler {
   readonly #literals = new Map<GraphValue, Literal>();
   readonly #caches: Caches | undefined;
   #nextBuffer = 0;
-
   constructor({ caches }: Target) {
     this.#caches = caches;
   }
