@@ -171,7 +171,7 @@ describe.skipIf(process.platform !== "linux")("a bundle away from node_modules",
     expect(gpu).toMatch(/^TW4501 libcuda\.so\.1: /);
     expect(others).toEqual(["simulator", "simulator"]);
     expect(stderr).toBe(
-      'tilewright: open() uses the simulator: this machine has no NVIDIA driver (TW4501); open("simulator") says nothing\n',
+      'tilewright: open() uses the simulator, which looks for mistakes: this machine has no NVIDIA driver (TW4501); open("cpu") is for speed, open("simulator") says nothing\n',
     );
   });
 

@@ -59,7 +59,7 @@ describe("the grammar", () => {
     [["run"], "missing required argument 'file'"],
     [
       ["run", "a.ts", "--device", "abacus"],
-      "Allowed choices are gpu, emulator, simulator, evaluator",
+      "Allowed choices are gpu, cpu, emulator, simulator, evaluator",
     ],
     [["run", "a.ts", "--compare", "a.npz"], "--compare goes with programs of StableHLO"],
     [["run", "a.ts", "--inputs", "a.npz"], "--inputs goes with programs of StableHLO"],

@@ -7,6 +7,7 @@ import { controlOps } from "./ops/control.ts";
 import { memoryOps } from "./ops/memory.ts";
 import { placedOps } from "./ops/placed.ts";
 import { synchronizationOps } from "./ops/synchronization.ts";
+import { tensorMemoryOps } from "./ops/tensor-memory.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
 import { attributeSlot } from "./schema.ts";
@@ -24,6 +25,7 @@ const families: readonly { readonly title: string; readonly ops: object }[] = [
   { title: "Tiles", ops: tileOps },
   { title: "Memory", ops: memoryOps },
   { title: "Asynchronous operations", ops: asynchronousOps },
+  { title: "Tensor memory", ops: tensorMemoryOps },
   { title: "Synchronization", ops: synchronizationOps },
   { title: "Control and debugging", ops: controlOps },
   { title: "Placed kernels", ops: placedOps },

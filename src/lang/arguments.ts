@@ -9,6 +9,7 @@
  * | `tensors(4, f32, [n])`         | `TensorList<"f32">`    |
  * | `scalar(f32)`                  | `Scalar<"f32">`        |
  * | `smem(bf16, [64, 64])`         | `Ref<"bf16">`          |
+ * | `tmem(f32, [128, 128])`        | `Ref<"f32">`           |
  * | `barrier({ count: 2 })`        | `Barrier`              |
  * | `clusterBarrier("i")`          | `ClusterBarrier`       |
  * | `semaphore([4])`               | `Semaphore`            |

@@ -274,7 +274,7 @@ const specifications: readonly Mistake[] = [
     name: "array as scratch",
     code: "TW1031",
     make: () => kernel({ name: "k", scratch: { s: wrong(tensor(f32, [4])) } }, () => 0), // <- here
-    expected: "smem(…), gmem(…), barrier(…), clusterBarrier(…), semaphore(…), union(…)",
+    expected: "smem(…), gmem(…), tmem(…), barrier(…), clusterBarrier(…), semaphore(…), union(…)",
   },
   {
     name: "global memory in scoped",

@@ -152,6 +152,7 @@ const specification: readonly BadCall[] = [
   host("scalar", dtype),
   host("smem", dtype, memoryShape),
   host("gmem", dtype, memoryShape),
+  host("tmem", dtype, memoryShape, options()),
   host(
     "union",
     parameter(() => ({ a: library.smem(f32, [8]) }), "object", "bare"),
