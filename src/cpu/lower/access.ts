@@ -14,7 +14,6 @@ import type { Expression, Local } from "../loops/ir.ts";
 import { both, expressionOf, mulExtents } from "./held.ts";
 import type { Bounds, Extent, HeldRef } from "./held.ts";
 import { origin, vectorAxis } from "./position.ts";
-import type { Elements } from "./elements.ts";
 import type { Position } from "./position.ts";
 import {
   constantScalar,
@@ -29,6 +28,7 @@ import {
 } from "./lanes.ts";
 import type { Lanes } from "./lanes.ts";
 import { shapeOf } from "./lazy.ts";
+import type { Lowering } from "./lowering.ts";
 
 /** Whether four neighbours along the axis lie side by side in memory. */
 export function isDense({ strides, packed }: HeldRef, axis: number): boolean {
@@ -56,8 +56,35 @@ export interface LanePlace {
   };
 }
 
+/** What accesses ask of the elements of a loop, which are computed from what they load. */
+export interface AccessedElements {
+  readonly lowering: Pick<Lowering, "fault" | "noteFault" | "ref" | "scalar">;
+  /** Statements before the innermost loop, and inside of it. */
+  readonly prologue: FunctionBuilder;
+  readonly body: FunctionBuilder;
+  /** Elements along the vector's axis. */
+  readonly extent: number;
+  /** Whether all windows are known to hold whole rows. */
+  readonly isInside: boolean;
+  /** What holds, before the innermost loop, where they do. */
+  readonly insideConditions: Expression[];
+  builderAt(position: Position): FunctionBuilder;
+  evaluate(value: Value, position: Position): Lanes;
+  address(
+    key: string,
+    base: () => Expression,
+    shift: number,
+    strides: readonly (number | Expression)[],
+    position: Position,
+  ): Expression;
+}
+
 /** Where the access of an op reaches, at a position of its tile. */
-export function laneAccess(elements: Elements, op: AccessOp, position: Position): LaneAccess {
+export function laneAccess(
+  elements: AccessedElements,
+  op: AccessOp,
+  position: Position,
+): LaneAccess {
   const ref = elements.lowering.ref(op.operands.ref);
   const { indices, where } = op.operands;
   if (indices.length > 0 || where?.type.kind === "tile")
@@ -98,7 +125,7 @@ export function windowBase(b: FunctionBuilder, ref: HeldRef): Expression {
 }
 
 export function windowAccess(
-  elements: Elements,
+  elements: AccessedElements,
   ref: HeldRef,
   position: Position,
   mask: Expression | undefined,
@@ -193,7 +220,7 @@ function nibble(b: FunctionBuilder, ref: HeldRef, element: Expression) {
 }
 
 /** What a mask says of the elements at a position. */
-function maskAt(elements: Elements, where: Value, position: Position): Lanes {
+function maskAt(elements: AccessedElements, where: Value, position: Position): Lanes {
   return where.type.kind === "tile"
     ? elements.evaluate(where, repeated(where, position))
     : splatLanes(elements.prologue, bool, elements.lowering.scalar(where));
@@ -201,7 +228,7 @@ function maskAt(elements: Elements, where: Value, position: Position): Lanes {
 
 /** Elements that indices or a mask pick: each lane has a place of its own. */
 function pickedAccess(
-  elements: Elements,
+  elements: AccessedElements,
   op: AccessOp,
   ref: HeldRef,
   position: Position,
@@ -300,12 +327,12 @@ function repeated(value: Value, position: Position): Position {
 }
 
 /** The fault of an index outside of its axis. */
-function indexFault({ lowering }: Elements, op: AccessOp, ref: HeldRef): number {
+function indexFault({ lowering }: AccessedElements, op: AccessOp, ref: HeldRef): number {
   return lowering.fault("bounds", `an index outside of ${ref.name}`, op.location);
 }
 
 /** The elements that a load reads, with what stands where there is none. */
-export function accessLanes(elements: Elements, op: Op<"load">, position: Position): Lanes {
+export function accessLanes(elements: AccessedElements, op: Op<"load">, position: Position): Lanes {
   const ref = elements.lowering.ref(op.operands.ref);
   const { fill } = op.operands;
   const access = laneAccess(elements, op, position);
@@ -316,13 +343,13 @@ export function accessLanes(elements: Elements, op: Op<"load">, position: Positi
   );
 }
 
-function zeroLanes({ prologue }: Elements, { dtype }: HeldRef): Lanes {
+function zeroLanes({ prologue }: AccessedElements, { dtype }: HeldRef): Lanes {
   return splatLanes(prologue, dtype, constantScalar(dtype, zeroOf(dtype.name)));
 }
 
 /** The elements of a whole window, with a number where there is none. */
 export function windowLanes(
-  elements: Elements,
+  elements: AccessedElements,
   ref: HeldRef,
   position: Position,
   fill?: number | bigint,
@@ -336,7 +363,7 @@ export function windowLanes(
 }
 
 function loadAccess(
-  elements: Elements,
+  elements: AccessedElements,
   ref: HeldRef,
   access: LaneAccess,
   position: Position,

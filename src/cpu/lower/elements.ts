@@ -15,6 +15,7 @@ import { constantOf, i32, op as operation } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
 import { accessLanes } from "./access.ts";
+import type { AccessedElements } from "./access.ts";
 import { coordinateKey, origin, vectorAxis } from "./position.ts";
 import type { Position } from "./position.ts";
 import type { HeldTile } from "./held.ts";
@@ -40,7 +41,7 @@ export function elementOf(dtype: DType, value: HostValue): number | bigint {
   return one[0] ?? 0;
 }
 
-export class Elements {
+export class Elements implements AccessedElements {
   readonly lowering: Lowering;
   /** Statements before the innermost loop, and inside of it. */
   readonly prologue: FunctionBuilder;

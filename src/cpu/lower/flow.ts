@@ -6,14 +6,16 @@
  *   case 0   … arrive; state = 1
  *   case 1   if the phase is not complete: leave; …
  */
-import type { AnyOp } from "../../ir/node.ts";
-import type { Location } from "../../support/location.ts";
+import type { AnyOp, Kernel } from "../../ir/node.ts";
 import { regionList, walkOps } from "../../ir/traverse.ts";
+import type { Location } from "../../support/location.ts";
+import type { Fault } from "../compiled-kernel.ts";
 import { i32, load, op as operation, read } from "../loops/builder.ts";
+import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression, Label, Local, Statement } from "../loops/ir.ts";
 import { expressionsOf, localsSet, visitExpression, visitStatements } from "../loops/ir.ts";
 import type { ValueType } from "../wasm/opcode.ts";
-import type { Lowering } from "./lowering.ts";
+import type { Scratch, Storage } from "./scratch.ts";
 
 /** What a thread's function gives: it has ended, waits, or waits and has gone on before; faults are above 0. */
 export const threadStatus = { ended: 0, waits: -2, moved: -3 } as const;
@@ -37,11 +39,30 @@ export interface Flow {
   choose(condition: Expression, then: State, otherwise: State): void;
 }
 
+/** What a flow asks of the code that goes through it. */
+export interface FlowCode {
+  readonly kernel: Kernel;
+  /** Where statements go. */
+  b: FunctionBuilder;
+  /** Statements before all others of the function. */
+  readonly head: FunctionBuilder;
+  readonly scratch: Pick<Scratch, "takeFresh">;
+  /** Memory that is zero when a block begins. */
+  readonly zeroed: Storage[];
+  readonly argumentBlock: Local;
+  readonly scratchBase: Local;
+  readonly parameters: readonly Local[];
+  /** Whether some of the threads alone run what is lowered. */
+  readonly alone: boolean;
+  fault(kind: Fault["kind"], text: string, location: Location): number;
+  failIf(b: FunctionBuilder, condition: Expression, fault: number): void;
+}
+
 /** One thread alone. */
 export class StraightFlow implements Flow {
-  readonly #lowering: Lowering;
+  readonly #lowering: FlowCode;
 
-  constructor(lowering: Lowering) {
+  constructor(lowering: FlowCode) {
     this.#lowering = lowering;
   }
 
@@ -103,7 +124,7 @@ export function polls(op: AnyOp): boolean {
 
 /** A thread as a state machine. */
 export class StateFlow implements Flow {
-  readonly #lowering: Lowering;
+  readonly #lowering: FlowCode;
   readonly #cases: (readonly Statement[])[] = [];
   readonly #state: Local;
   readonly #moved: Local;
@@ -113,7 +134,7 @@ export class StateFlow implements Flow {
   #states = 1;
   readonly #together: boolean;
 
-  constructor(lowering: Lowering) {
+  constructor(lowering: FlowCode) {
     this.#lowering = lowering;
     const { b } = lowering;
     this.#state = b.local("i32", "state");

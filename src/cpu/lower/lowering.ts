@@ -14,7 +14,7 @@ import { FunctionBuilder, i32, load, op, read } from "../loops/builder.ts";
 import type { ModuleBuilder } from "../loops/builder.ts";
 import type { Callee, Expression, Local } from "../loops/ir.ts";
 import { StraightFlow } from "./flow.ts";
-import type { Flow } from "./flow.ts";
+import type { Flow, FlowCode } from "./flow.ts";
 import { extentOf } from "./held.ts";
 import type { Extent, Held, HeldRef, HeldTile } from "./held.ts";
 import type { HostCall } from "./host-calls.ts";
@@ -39,7 +39,7 @@ type FieldRequest =
 /** Elements from which on a loop is a function of its own. */
 const outlinedFrom = 64;
 
-export class Lowering {
+export class Lowering implements FlowCode {
   readonly kernel: Kernel;
   readonly module: ModuleBuilder;
   readonly relaxed: boolean;

@@ -64,7 +64,7 @@ export class TensorOrder {
   /** What relaxed waits told, which the fences make good. */
   #found = Clock.empty;
   readonly #marks = new Map<string, IssueMark[]>();
-  readonly #open = { ld: [] as Epoch[], st: [] as Epoch[] };
+  readonly #open: { [K in "ld" | "st"]: Epoch[] } = { ld: [], st: [] };
 
   constructor(machine: MachineView, warp: WarpView) {
     this.#machine = machine;

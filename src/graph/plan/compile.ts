@@ -1,5 +1,6 @@
 /**
  * From a module to a plan: passes, expansion, groups, kernels, buffers.
+ *
  *   module ──inline, simplify, expand, merge──▶ ops ──groups──▶ launches, loops, branches ──arena──▶ plan
  *
  * The order of launches is that of the ops (`#region`), but elementwise ops are put off (`#defer`) until another op needs them (`#settle`), so
@@ -7,7 +8,7 @@
  */
 import { fromElements } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import { placedAt, TilewrightError } from "../../support/diagnostics.ts";
+import { placedAt } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireTarget } from "../../targets/given.ts";
@@ -20,27 +21,13 @@ import type { LibraryCall } from "../lower/library.ts";
 import { viewedProducts } from "../lower/views/products.ts";
 import type { ViewedProduct } from "../lower/views/products.ts";
 import { libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "../lower/record.ts";
-import {
-  cannotRun,
-  heldType,
-  requireKnownType,
-  requireStorage,
-  storageOf,
-  tensorTypeOf,
-} from "../lower/storage.ts";
+import { cannotRun, heldType, requireStorage, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandElements } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
-import type {
-  AnyGraphOp,
-  GraphFunction,
-  GraphModule,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphModule, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
-import { opsWithin, regionsOf } from "../ops/traverse.ts";
+import { opsWithin } from "../ops/traverse.ts";
 import { tripCount } from "../ops/trip-count.ts";
 import { inlinePass } from "../passes/inline.ts";
 import { runPasses } from "../passes/pass-order.ts";
@@ -50,41 +37,11 @@ import type { CompileOptions } from "./device-passes.ts";
 import { isDeferrable, mostTogether, shapeText } from "./deferred.ts";
 import type { Deferred, DeferredGroup } from "./deferred.ts";
 import { donatedBy } from "./donation.ts";
+import { functionOf, only, requireKnownTypes } from "./planned-function.ts";
 import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
 import { wantUnderViews } from "./wanted-buffers.ts";
 import { shareStorage } from "./storage-sharing.ts";
 import type { UnplacedPlan } from "./storage-sharing.ts";
-
-/** The module with this function alone for others to call, so that what only others need is dropped. */
-function only(module: GraphModule, name: string): GraphModule {
-  const functions = new Map(
-    Array.from(module.functions, ([key, each]) => [
-      key,
-      { ...each, visibility: key === name ? "public" : "private" } as const,
-    ]),
-  );
-  return { ...module, functions };
-}
-
-function functionOf(module: GraphModule, name: string): GraphFunction {
-  const found = module.functions.get(name);
-  if (found !== undefined) return found;
-  throw new TilewrightError({
-    code: "TW9504",
-    message: `the module has no function @${name}`,
-    expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
-    found: `@${name}`,
-  });
-}
-
-/** Refuses values whose shape or elements are carried as text: no pass can compute with them. */
-function requireKnownTypes(region: GraphRegion, location: Location): void {
-  for (const { type } of region.parameters) requireKnownType(type, location);
-  for (const op of region.ops) {
-    for (const { type } of op.results) requireKnownType(type, op.location);
-    for (const inner of regionsOf(op)) requireKnownTypes(inner, op.location);
-  }
-}
 
 /** The plan of a function; arguments at the places of `donated`, or those that its text says, may be overwritten. */
 export function compilePlan(
@@ -120,6 +77,7 @@ class Compiler {
   readonly #literals = new Map<GraphValue, Literal>();
   readonly #caches: Caches | undefined;
   #nextBuffer = 0;
+
   constructor({ caches }: Target) {
     this.#caches = caches;
   }

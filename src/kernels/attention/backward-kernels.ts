@@ -191,9 +191,9 @@ export function rowGradients(
           accumulator,
           dtype: dtypes.f32,
           ...exact,
-        }) as Tile<"f32">;
+        });
       });
-      refs.dq.at(memory, down, head, along).store(sums.cast(problem.q.dtype) as Tile);
+      refs.dq.at(memory, down, head, along).store(sums.cast(problem.q.dtype));
     },
   ) as unknown as KernelDefinition;
 }
@@ -267,14 +267,14 @@ export function columnGradients(
         const operands = { queries, keys, values, upstream };
         const { powers, products } = gradientsOf(rules, refs, operands, tile, sequence);
         const added = (left: Tile<Half>, right: Tile<Half>, accumulator: Tile<"f32">) =>
-          dot(left.transpose(), right, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+          dot(left.transpose(), right, { accumulator, dtype: dtypes.f32, ...exact });
         return {
           dk: added(products, queries.whole(), dk),
           dv: added(powers, upstream.whole(), dv),
         };
       });
-      refs.dk.at(memory, here, kvHead, along).store(sums.dk.cast(problem.k.dtype) as Tile);
-      refs.dv.at(memory, here, kvHead, across).store(sums.dv.cast(problem.v.dtype) as Tile);
+      refs.dk.at(memory, here, kvHead, along).store(sums.dk.cast(problem.k.dtype));
+      refs.dv.at(memory, here, kvHead, across).store(sums.dv.cast(problem.v.dtype));
     },
   ) as unknown as KernelDefinition;
 }

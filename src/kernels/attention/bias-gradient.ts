@@ -82,7 +82,7 @@ export function biasGradient(
           slice(own.row.mul(rows), isShared("row") ? 1 : rows),
           slice(own.column.mul(columns), isShared("column") ? 1 : columns),
         )
-        .store(result.cast(bias.dtype) as Tile);
+        .store(result.cast(bias.dtype));
     },
   ) as unknown as KernelDefinition;
 }

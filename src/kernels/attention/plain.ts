@@ -86,7 +86,7 @@ export function plainAttention(
             accumulator,
             dtype: dtypes.f32,
             ...exact,
-          }) as Tile<"f32">,
+          }),
         };
       });
       const done = finishedRows(end.sums, end, {

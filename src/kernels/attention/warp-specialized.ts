@@ -545,7 +545,7 @@ function storeRows(
   // At least 0 as facts see it, too: TMA writes nothing that might begin before the array.
   const rows = inSpan(sequence.rows, top.maximum(0), consumerRows);
   const window = refs.out.at(sequence.memory.maximum(0), rows, head.maximum(0), slice(0, e));
-  const result = values.cast(problem.out.dtype) as Tile;
+  const result = values.cast(problem.out.dtype);
   const { hasOut } = spareOf(form, configuration);
   const isAlike = d === e && problem.out.dtype === problem.q.dtype;
   // TMA knows no end of a sequence.

@@ -251,7 +251,7 @@ export function gatherKernel(
                 .load()
                 .transpose()
             : arrays.weights.at(own, along, ...at, across).load();
-          return dot(left as Tile<"bf16">, right as Tile<"bf16">, {
+          return dot(left, right, {
             accumulator,
             dtype,
             ...precision,

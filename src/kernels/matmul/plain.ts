@@ -122,7 +122,7 @@ export function plainKernel(
         splitK === 1
           ? finished(sums, piece, problem, argument as never, location, dimensions)
           : sums;
-      const whole: Ref = layersOut.length === 0 ? out : (out as Ref).at(layer);
+      const whole: Ref = layersOut.length === 0 ? out : out.at(layer);
       const target = outView === undefined ? whole : viewMatrix(out, outView, inBatch);
       target.at(down, across).store(done);
     },

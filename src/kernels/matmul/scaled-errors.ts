@@ -21,10 +21,8 @@ export function isExactInBf16({
   element,
   scale,
 }: Pick<ScaledFormat, "element" | "scale">): boolean {
-  const [own, of] = [element, scale].map(({ name }) => floatFormats[name].mantissaBits + 1) as [
-    number,
-    number,
-  ];
+  const own = floatFormats[element.name].mantissaBits + 1;
+  const of = floatFormats[scale.name].mantissaBits + 1;
   return (own === 1 || of === 1 ? Math.max(own, of) : own + of) <= bf16Bits;
 }
 

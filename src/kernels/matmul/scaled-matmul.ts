@@ -330,9 +330,7 @@ function inner(
     if (sums === undefined) throw new Error("a product has sums");
     const scaled = factor === undefined ? sums : sums.mul(factor);
     const { globalScale: _, ...others } = tiles;
-    return epilogue === undefined
-      ? (scaled.cast(out) as Tile)
-      : epilogue({ ...others, sums: scaled });
+    return epilogue === undefined ? scaled.cast(out) : epilogue({ ...others, sums: scaled });
   };
   return {
     a: tensor(format(a), a.shape),
@@ -453,12 +451,12 @@ function operandKernel(format: ScaledFormat, layout: ScaleLayout): KernelDefinit
       ];
       const own = layout === "plain" ? scale.at(layer) : scale;
       const scales = scalesOfPart(format, layout, own, i, j);
-      const numbers = x.at(layer, down, along).load() as Tile;
+      const numbers = x.at(layer, down, along).load();
       const isExact = format.scale !== dtypes.f32;
       const wide = isExact ? dtypes.bf16 : dtypes.f32;
-      const factors = expandGroups(scales.cast(wide).transpose() as Tile, packedUnit).transpose();
+      const factors = expandGroups(scales.cast(wide).transpose(), packedUnit).transpose();
       const made = (numbers.cast(wide) as Tile).mul(factors as Tile);
-      y.at(layer, down, along).store((isExact ? made : made.cast(dtypes.bf16)) as Tile);
+      y.at(layer, down, along).store(isExact ? made : made.cast(dtypes.bf16));
     },
   ) as unknown as KernelDefinition;
 }
@@ -479,8 +477,7 @@ function scalesOfPart(
   i: Scalar<"i32">,
   j: Scalar<"i32">,
 ): Tile {
-  if (across > 1)
-    return scale.at(slice(j.mul(rowsOfBlock).div(across), 1), slice(i, 1)).load() as Tile;
+  if (across > 1) return scale.at(slice(j.mul(rowsOfBlock).div(across), 1), slice(i, 1)).load();
   const each = packedUnit / along;
   return layout === "tiled" ? tiledScales(scale, i, j, each) : plainScales(scale, i, j, each);
 }

@@ -112,7 +112,7 @@ export function combineKernel(form: PagedForm): KernelDefinition {
           const hasTurns = configuration.splits - 1 > together;
           const rows = { first, last, shared, row, columns, together, hasTurns };
           const { values, logSumExp } = combined(refs, rows);
-          const result = values.cast(problem.out.dtype) as Tile;
+          const result = values.cast(problem.out.dtype);
           refs.out.at(sequence, token, head, columns).store(result.reshape([width]));
           // Each piece of a row finds the same.
           const sums = optionalRef(form, argument, "logSumExp");

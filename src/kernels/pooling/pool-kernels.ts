@@ -87,9 +87,9 @@ export function poolKernel(
       },
     },
     ({ tile, part, x, out, ...given }) => {
-      const numbers = iota(i32, [places], { axis: 0 }).add((tile as Scalar<"i32">).mul(places));
+      const numbers = iota(i32, [places], { axis: 0 }).add(tile.mul(places));
       const [outer, ...windows] = to.coordinates(numbers);
-      const rows = from.rows(x as Ref);
+      const rows = from.rows(x);
       const [, inner] = windowOf(form, { tile, part } as Place);
       const compute = form.kind === "max" ? (dtype as DType<"f32">) : computeFormat(dtype);
       const nothing = form.kind === "max" ? extreme(dtype, -1) : 0;
@@ -119,7 +119,7 @@ export function poolKernel(
       const result =
         form.kind === "average" ? end.best.div(countOf(form, windows, from, compute)) : end.best;
       const here = windowOf(form, { tile, part } as Place);
-      to.rows(out as Ref)
+      to.rows(out)
         .at(...here)
         .store(result.cast(dtype));
       const taps = (given as { readonly tap?: Ref }).tap;

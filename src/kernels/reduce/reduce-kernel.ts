@@ -222,9 +222,9 @@ class ReduceBody {
   #positions(axis: number, starts: readonly Index[]): Tile<"i32"> {
     const place = this.#axes.indexOf(axis);
     const start = starts[axis] ?? 0;
-    if (place < 0) return full(dtypes.i32, [1, 1], 0).add(start as Scalar<"i32">);
+    if (place < 0) return full(dtypes.i32, [1, 1], 0).add(start);
     const shape = this.#tileShape().map((extent, each) => (each === place ? extent : 1));
-    return iota(dtypes.i32, shape, { axis: place }).add(start as Scalar<"i32">);
+    return iota(dtypes.i32, shape, { axis: place }).add(start);
   }
 
   /** Masks states beyond the end of a reduced axis with the identity. */

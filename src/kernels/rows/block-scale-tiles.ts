@@ -103,7 +103,7 @@ export function globalQuotients(
       return { largest: quotient(largest).abs(), numbers: quotient(numbers) };
     },
     (): Quotients => {
-      const quotients = numbers.div(scale) as Tile<"f32">;
+      const quotients = numbers.div(scale);
       return { largest: largestOf(quotients), numbers: quotients };
     },
   );
@@ -112,10 +112,10 @@ export function globalQuotients(
 function globalQuotient(scale: Scalar<"f32">, isShort: boolean): ScaleTiles["divided"] {
   if (isShort) {
     const { most, rest } = twoReciprocals(scale);
-    return (numbers) => numbers.fma(most, numbers.mul(rest)) as Tile<"f32">;
+    return (numbers) => numbers.fma(most, numbers.mul(rest));
   }
   const quotient = exactQuotient(scale, scale.reciprocal(), "twice");
-  return (numbers) => quotient(numbers.minimum(farBeyond).maximum(-farBeyond) as Tile<"f32">);
+  return (numbers) => quotient(numbers.minimum(farBeyond).maximum(-farBeyond));
 }
 
 /**
@@ -131,9 +131,9 @@ function dividedBy(scales: Tile<"f32">, isShort: boolean): ScaleTiles["divided"]
     .add(254 * 2 ** 23)
     .bitcast(f32);
   const rest = scales.isNan().select(scales, 0);
-  const factor = isOrdinary.select(power, rest) as Tile<"f32">;
-  const divisor = isOrdinary.select(scales.mul(power), 1) as Tile<"f32">;
-  const added = scales.eq(0).select(0, constant(f32, -0)) as Tile<"f32">;
+  const factor = isOrdinary.select(power, rest);
+  const divisor = isOrdinary.select(scales.mul(power), 1);
+  const added = scales.eq(0).select(0, constant(f32, -0));
   const quotient = exactQuotient(divisor, divisor.reciprocal(), isShort ? "once" : "twice");
   return (numbers) => quotient(numbers.fma(factor, added));
 }
@@ -153,9 +153,9 @@ function powers(
       ? roundedUp(largest.div(record.largest).bitcast(u32))
       : raised(words, record, rounding);
   const isNumber = words.lt(infinity);
-  const exponents = isNumber.select(found, nanCode) as Tile<"u32">;
+  const exponents = isNumber.select(found, nanCode);
   const inverse = exponents.minimum(254).neg().add(254).shl(23).maximum(0x400000).bitcast(f32);
-  const reciprocal = isNumber.select(inverse, NaN) as Tile<"f32">;
+  const reciprocal = isNumber.select(inverse, NaN);
   return {
     codes: exponents.cast(u8).bitcast(dtypes.f8e8m0fnu),
     divided: (numbers) => numbers.mul(reciprocal),
@@ -165,7 +165,7 @@ function powers(
 function roundedUp(words: Tile<"u32">): Tile<"u32"> {
   const above = words.and(0x7fffff).gt(0).cast(u32);
   const next = words.shr(23).add(above).minimum(254);
-  return words.gt(0x400000).select(next, 0) as Tile<"u32">;
+  return words.gt(0x400000).select(next, 0);
 }
 
 /**

@@ -101,8 +101,7 @@ function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): 
   const isInteger = out.kind !== "float";
   // Below this, `most / high` overflows: elements would saturate, and zeros become NaN.
   const least = most * 2 ** (compute.bits === 64 ? -1023 : -127);
-  const reached = (high: Tile<"f32">): Tile<"f32"> =>
-    high.gt(0).select(high.maximum(least), high) as Tile<"f32">;
+  const reached = (high: Tile<"f32">): Tile<"f32"> => high.gt(0).select(high.maximum(least), high);
   return {
     name: "quantize",
     arrays: [

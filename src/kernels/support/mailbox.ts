@@ -55,10 +55,7 @@ export function publish(
 ): void {
   let word = 0;
   for (const [name, { dtype }] of Object.entries(state)) {
-    const bits = (values[name] as Tile)
-      .bitcast(unsignedOf(dtype))
-      .cast(dtypes.u64)
-      .reshape([1]) as Tile<"u64">;
+    const bits = (values[name] as Tile).bitcast(unsignedOf(dtype)).cast(dtypes.u64).reshape([1]);
     for (let each = 0; each < wordsOf(dtype); each += 1) {
       const own = wordsOf(dtype) === 1 ? bits : bits.shr(32 * each).and(published - 1);
       mailbox.at(word, slice(block, 1)).atomicAdd(own.add(published));

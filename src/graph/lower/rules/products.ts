@@ -44,7 +44,7 @@ export function productsOf(
   const { element } = tensorTypeOf(result);
   if (elements[element].kind === "bool")
     return {
-      start: full(bool, [1], false) as Tile,
+      start: full(bool, [1], false),
       add: (sum, left, right, where) => {
         const both = left.and(right);
         return sum.or(
@@ -62,7 +62,7 @@ export function productsOf(
     return number.dtype === dtype ? number : number.cast(dtype);
   };
   return {
-    start: zeros(dtype, [1]) as Tile,
+    start: zeros(dtype, [1]),
     add: (sum, left, right, where) => {
       const [x, y] = [wide(left, lhs), wide(right, rhs)];
       const next = isFloat ? x.fma(y, sum) : sum.add(x.mul(y));
@@ -85,7 +85,7 @@ function shortProducts(lhs: ElementType, rhs: ElementType, result: ElementType):
   const factor = (tile: Tile, from: ElementType): Tile =>
     lifted(tile, from).cast(isExact ? f32 : f64);
   return {
-    start: zeros(f32, [1]) as Tile,
+    start: zeros(f32, [1]),
     add: (sum, left, right, where) => {
       const product = factor(left, lhs).mul(factor(right, rhs)).cast(f32);
       const next = sum.add(product);

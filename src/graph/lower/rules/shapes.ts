@@ -68,7 +68,7 @@ function allOf(conditions: readonly { readonly about: Index; readonly test: Cond
       const each = test();
       if (both === true) return each;
       if (both === false || each === true) return both;
-      return each === false ? false : (both.and(each) as Tile<"bool">);
+      return each === false ? false : both.and(each);
     }, true);
 }
 

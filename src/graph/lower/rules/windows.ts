@@ -17,9 +17,7 @@ export function allHold(conditions: readonly (boolean | Tile<"bool">)[]): boolea
   if (conditions.includes(false)) return false;
   const open = conditions.filter((each) => each !== true) as readonly Tile<"bool">[];
   const [first, ...rest] = open;
-  return first === undefined
-    ? true
-    : rest.reduce((all, each) => all.and(each) as Tile<"bool">, first);
+  return first === undefined ? true : rest.reduce((all, each) => all.and(each), first);
 }
 
 /** The element that a tap of a window covers along an axis, and whether it is one. */
@@ -36,8 +34,7 @@ export function tapAt(
   const inside = isWithin(dilated, 0, (extent - 1) * baseDilation + 1);
   if (baseDilation === 1) return { index: dilated, isThere: inside };
   const rest = remainderIndex(dilated, baseDilation);
-  const onElement =
-    typeof rest === "number" ? rest === 0 : (tileOfIndex(rest).eq(0) as Tile<"bool">);
+  const onElement = typeof rest === "number" ? rest === 0 : tileOfIndex(rest).eq(0);
   return { index: divideIndex(dilated, baseDilation), isThere: allHold([inside, onElement]) };
 }
 

@@ -161,7 +161,7 @@ function padded(tile: Tile, axis: number, extent: number): Tile {
   if (extent === 1) return tile;
   const shape = tile.shape.map((own, each) => (each === axis ? extent : own));
   const place = indexAlong(shape, axis);
-  return place.eq(0).select(tile, zeros(tile.dtype, shape)) as Tile;
+  return place.eq(0).select(tile, zeros(tile.dtype, shape));
 }
 
 function indexAlong(shape: readonly number[], axis: number): Tile<"i32"> {
@@ -215,7 +215,7 @@ function matmulKernel(
     loadsWindows: true,
     body: ({ ref, outputs, at }) => {
       const [row, column] = [at("row").mul(tile.m), at("column").mul(tile.n)];
-      const start = zeros(sum, [tile.m, tile.n]) as Tile;
+      const start = zeros(sum, [tile.m, tile.n]);
       const total = loop({ to: cdiv(k, tile.k), carry: start }, (step, partial) => {
         const depth = step.mul(tile.k);
         const x = loadTile(ref(lhs), a, {
@@ -236,7 +236,7 @@ function matmulKernel(
           accumulator: partial,
           dtype: sum,
           ...(precision !== undefined && { precision }),
-        }) as Tile;
+        });
       });
       const [target] = outputs;
       const value = converted(total, sum.name as ElementType, out.element);

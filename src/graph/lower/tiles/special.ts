@@ -51,7 +51,7 @@ function logGammaPositive(x: Tile): Tile {
 }
 
 function isWhole(x: Tile): Tile<"bool"> {
-  return x.floor().eq(x) as Tile<"bool">;
+  return x.floor().eq(x);
 }
 
 function logGamma(x: Tile): Tile {
@@ -106,7 +106,7 @@ function zetaOf(x: Tile, q: Tile): Tile {
   const base = select(isSummed, q, both.mul(0).add(1));
   const start = { sum: inversePower(base, x), base, count: both.mul(0) as Tile };
   const isActive = (carry: { base: Tile; count: Tile }) =>
-    isSummed.and(carry.count.lt(9).or(carry.base.le(9))) as Tile<"bool">;
+    isSummed.and(carry.count.lt(9).or(carry.base.le(9)));
   const carried = whileLoop(
     start,
     (carry) => isActive(carry).any(),
@@ -163,7 +163,7 @@ function besselI1e(x: Tile): Tile {
   const half = near.mul(0.5);
   const { sum } = loop({ to: besselTerms, carry: { term: half, sum: half } }, (k, carry) => {
     const order = k.cast(f64).add(1);
-    const term = carry.term.mul(quarter.div(order.mul(order.add(1)))) as Tile;
+    const term = carry.term.mul(quarter.div(order.mul(order.add(1))));
     return { term, sum: carry.sum.add(term) };
   });
   const far = size.maximum(30);

@@ -142,11 +142,8 @@ export function storeOutputs(
     const [axis, start, end] = isAlongRows ? ([1, left, n] as const) : ([0, top, m] as const);
     const shape = isAlongRows ? [1, columns] : [rows, 1];
     const inside = iota(dtypes.i32, shape, { axis }).lt(zero.add(end).sub(start));
-    const counted = inside.select(
-      tile,
-      identity(combined.how, spec.dtype, [rows, columns]),
-    ) as Tile;
-    const folded = counted[combined.how]({ axis }) as Tile;
+    const counted = inside.select(tile, identity(combined.how, spec.dtype, [rows, columns]));
+    const folded = counted[combined.how]({ axis });
     // A piece may lie outside altogether, where a slice is clipped.
     const [index, window] = isAlongRows
       ? ([left.div(columns), down] as const)
@@ -179,7 +176,7 @@ export function requirePiece(
 ): Tile {
   const isTile = given instanceof Tile;
   if (isTile && given.dtype.name === dtype.name && given.shape.join() === shape.join())
-    return given as Tile;
+    return given;
   throw refused(
     "TW9905",
     `the epilogue of ${of} gives ${isTile ? "another" : "no"} tile for ${name}`,
@@ -208,13 +205,13 @@ export function combineKernel({ spec, combined }: FurtherOutput): KernelDefiniti
       const start = identity(how, dtype, [span]);
       const count = constant(dtypes.i32, 0).add(pieces);
       const whole = loop({ to: count, carry: start }, (piece, before) => {
-        const part = parts.at(piece, window).load() as Tile;
+        const part = parts.at(piece, window).load();
         const functions = {
           sum: () => before.add(part),
           max: () => before.maximum(part),
           min: () => before.minimum(part),
         };
-        return functions[how]() as Tile;
+        return functions[how]();
       });
       out.at(window).store(whole);
     },

@@ -8,7 +8,7 @@ import {
   slice,
   waitForPreviousKernel,
 } from "../../../lang/index.ts";
-import type { KernelDefinition, Ref, Tile } from "../../../lang/index.ts";
+import type { KernelDefinition, Tile } from "../../../lang/index.ts";
 import type { Location } from "../../../support/location.ts";
 import type { ProductSizes } from "../configuration.ts";
 import { alignedDimensions } from "../dimensions.ts";
@@ -64,7 +64,7 @@ export function sumPartsKernel(
       for (let from = 0; from < splitK; from += askedParts) {
         const count = Math.min(askedParts, splitK - from);
         for (const each of Array.from({ length: count }, (_, index) => part(from + index)))
-          sums = sums === undefined ? each : (sums.add(each) as Tile);
+          sums = sums === undefined ? each : sums.add(each);
       }
       if (sums === undefined) throw new RangeError("there are no parts");
       const done = finished(
@@ -75,7 +75,7 @@ export function sumPartsKernel(
         location,
         dimensions,
       );
-      const whole = layered ? (out as Ref).at(layer) : out;
+      const whole = layered ? out.at(layer) : out;
       const target = view === undefined ? whole : viewMatrix(out, view, layer);
       target.at(down, across).store(done);
     },

@@ -237,7 +237,7 @@ function storeAlongRows(
   }
   const buffer = rowPieces.at(index, turn % resultBuffers(shapes.columns / shapes.piece));
   buffer.store(piece);
-  target.store(alongRows(form, buffer.load() as Tile));
+  target.store(alongRows(form, buffer.load()));
 }
 
 /** A piece of which lanes have neighbours along rows. */

@@ -122,7 +122,7 @@ function multiplySlot(
       top: notBefore(top).add(index.mul(threadRows)),
     });
   };
-  const uncomputed = sides.rows.held ? (heldRows(rows) as Tile as Tile<"bf16">) : rows;
+  const uncomputed = sides.rows.held ? (heldRows(rows) as Tile) : rows;
   return wgmma(
     sum,
     prologue === undefined ? uncomputed : computed(prologue),
@@ -172,7 +172,7 @@ function endsSums({ form: { problem } }: Work): boolean {
 
 /** Sums before there are any, as a tile. */
 function emptyProduct(work: Work): Tile<"f32"> {
-  return zeros(sumType(work), sumShape(work)) as Tile<"f32">;
+  return zeros(sumType(work), sumShape(work));
 }
 
 function emptySums(work: Work): Accumulator<"f32"> {

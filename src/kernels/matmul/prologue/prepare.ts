@@ -254,9 +254,9 @@ function copyBlock(
   const made = split === undefined ? [read] : splitTile(read as Tile<"f32">, split);
   for (const [part, tile] of made.entries()) {
     const matrix = y.at(part, layer);
-    const transposed = tile.transpose() as Tile;
+    const transposed = tile.transpose();
     if (transposes)
       matrix.at(along, down).store(byFours ? transposed.layoutCast(asWritten) : transposed);
-    else matrix.at(down, along).store(tile as Tile);
+    else matrix.at(down, along).store(tile);
   }
 }

@@ -176,15 +176,13 @@ export function computedOperand(
     const tile = given.get(name);
     if (tile === undefined) continue;
     tiles[name] =
-      perUnit === 1
-        ? (tile.reshape(span === 1 ? shape : [1, 1]) as Tile)
-        : scalesByGroup(tile, perUnit);
+      perUnit === 1 ? tile.reshape(span === 1 ? shape : [1, 1]) : scalesByGroup(tile, perUnit);
   }
   const made = requireTile(compute(tiles), stored, as.name, operand, location);
   if (left === undefined) return made;
   const [axis, along] = operand === "a" ? [1, [1, columns]] : [0, [rows, 1]];
   const isInside = iota(dtypes.i32, along, { axis }).lt(left);
-  return isInside.select(made, zeros(as, [rows, columns])) as Tile;
+  return isInside.select(made, zeros(as, [rows, columns]));
 }
 
 /** Whether parts of so many elements overhang the end of k, and what is computed there may be something else than zero. */
@@ -205,7 +203,7 @@ function requireTile(
     given.dtype.name === dtype &&
     given.shape.length === shape.length &&
     given.shape.every((extent, axis) => extent === shape[axis]);
-  if (fits) return given as Tile;
+  if (fits) return given;
   throw refused(
     "TW9905",
     `the prologue of ${operand} gives another tile`,

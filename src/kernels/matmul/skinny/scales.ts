@@ -137,7 +137,7 @@ export function scalesFromSlots(
       if (tiles === undefined) return [];
       const { perUnit } = input;
       const own = slice(first.mul(perUnit), count * perUnit);
-      const numbers = scalesByGroup(tiles.at(slot, unit, own).load() as Tile, perUnit);
+      const numbers = scalesByGroup(tiles.at(slot, unit, own).load(), perUnit);
       return [[input.name, inFormat(input, numbers)]];
     }),
   );

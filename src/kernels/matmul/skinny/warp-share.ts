@@ -140,7 +140,7 @@ export function sumsOfShare(share: Share): readonly Tile[] {
         after = ofUnit.map((part, index) => {
           const { bScale, bZero } = { ...asked[unit]?.[index], ...scalesFromSlots(ofSteps, part) };
           const lines: Tile = stored.at(slot, slice(part.first, pieceColumns), within).load();
-          const numbers = asStored(lines, 1).transpose() as Tile;
+          const numbers = asStored(lines, 1).transpose();
           if (unit === units.length - 1 && index === ofUnit.length - 1) {
             // TMA overwrites what lanes have read here.
             commitShared();
@@ -191,7 +191,7 @@ export function addSlices(
       sums.forEach((each, index) => {
         let total = each;
         for (let other = 0; other < sliceK - 1; other += 1)
-          total = total.add(partOf(other, index).load()) as Tile;
+          total = total.add(partOf(other, index).load());
         finishAt(total, index);
       });
     },
@@ -228,10 +228,6 @@ function multiplied(left: Tile, right: Tile): Tile<"f32"> {
   const [rows = 0] = left.shape;
   const options = { dtype: dtypes.f32 };
   return rows > 8
-    ? (dot(left, right, options) as Tile<"f32">)
-    : (dot(
-        right.transpose() as Tile,
-        left.transpose() as Tile,
-        options,
-      ).transpose() as Tile<"f32">);
+    ? dot(left, right, options)
+    : dot(right.transpose(), left.transpose(), options).transpose();
 }

@@ -82,10 +82,10 @@ export function sumsTogether(share: Share): Tile {
     },
   );
   const products = factor === 1 ? sums : sums.mul(1 / factor);
-  if (isGrouped) return products.transpose() as Tile;
+  if (isGrouped) return products.transpose();
   const whole = { ...{ along: zero, slot: zero, unit: 0 }, ...{ first, left, count: threadRows } };
   const { bScale } = scalesFromMemory(weights, share.scales, whole);
-  return (bScale === undefined ? products : products.mul(transposed(bScale))).transpose() as Tile;
+  return (bScale === undefined ? products : products.mul(transposed(bScale))).transpose();
 }
 
 /** Stored lines of columns as tensor cores take them: [64, 128]. Differences to zero points are exact in bf16 and f16. */
@@ -93,8 +93,8 @@ function madeOf(line: Tile, { bScale, bZero: zero }: Scales, { weights }: Share)
   if (scalesOfUnit(weights) > 1 && bScale !== undefined)
     return dequantized(line.transpose() as Tile, bScale, zero, weights).transpose() as Tile<"bf16">;
   const factor = storedFactor(weights);
-  const numbers = unpacked(line.transpose() as Tile).cast(weights.as) as Tile;
-  const quick = factor === 1 ? numbers : (numbers.mul(factor) as Tile);
+  const numbers = unpacked(line.transpose()).cast(weights.as);
+  const quick = factor === 1 ? numbers : numbers.mul(factor);
   const made = zero === undefined ? quick : quick.sub(zero.mul(factor).cast(weights.as));
   return made.transpose() as Tile<"bf16">;
 }

@@ -226,10 +226,8 @@ function expandKernel(weights: Sparse24Spec): KernelDefinition {
       const place = iota(dtypes.i32, shape, { axis: 2 });
       const isFirst = indices.and(3).eq(place);
       const isSecond = indices.shr(2).eq(place);
-      const whole = isFirst.select(one(0), isSecond.select(one(1), zeros(dtype, shape) as Tile));
-      x.at(slice(i.mul(block), block), across).store(
-        whole.reshape([block, block]).transpose() as Tile,
-      );
+      const whole = isFirst.select(one(0), isSecond.select(one(1), zeros(dtype, shape)));
+      x.at(slice(i.mul(block), block), across).store(whole.reshape([block, block]).transpose());
     },
   ) as unknown as KernelDefinition;
 }

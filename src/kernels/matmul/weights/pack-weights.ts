@@ -169,14 +169,14 @@ function packKernel(
       const { x, scale: scalesOfAll, b, bScale } = arrays;
       const along = slice(i.mul(packedUnit), packedUnit);
       const across = slice(j.mul(columns), columns);
-      const stored = x.at(across, along).load().transpose() as Tile;
-      b.at(across, along).store(packed(stored).transpose() as Tile);
+      const stored = x.at(across, along).load().transpose();
+      b.at(across, along).store(packed(stored).transpose());
       const given = layout === "plain" ? plainScales : tiledScales;
       const scales = given(scalesOfAll, i, j, each);
-      const numbers = scale === weights.scale ? scales : (scales.cast(weights.scale) as Tile);
+      const numbers = scale === weights.scale ? scales : scales.cast(weights.scale);
       bScale
         .at(i, slice(j.mul(columns * each), columns * each))
-        .store(numbers.reshape([columns * each]) as Tile);
+        .store(numbers.reshape([columns * each]));
     },
   ) as unknown as KernelDefinition;
 }
@@ -205,7 +205,7 @@ function packArguments(argument: object, isBatched: boolean): PackArguments {
 
 /** The scales of 64 columns in 128 elements along k, [columns, groups]. */
 export function plainScales(scale: Ref, i: Integer, j: Integer, each: number): Tile {
-  return scale.at(slice(j.mul(columns), columns), slice(i.mul(each), each)).load() as Tile;
+  return scale.at(slice(j.mul(columns), columns), slice(i.mul(each), each)).load();
 }
 
 export function tiledScales(scale: Ref, i: Integer, j: Integer, each: number): Tile {
@@ -225,5 +225,5 @@ export function tiledScales(scale: Ref, i: Integer, j: Integer, each: number): T
     slice(first.sub(block.mul(tileBlocks)), inTile),
   );
   // [tiles, 32, 2, 4] to [2, 32, tiles, 4]: rows are those of the half of a tile, one quarter after the other.
-  return window.load().transpose([2, 1, 0, 3]).reshape([columns, each]) as Tile;
+  return window.load().transpose([2, 1, 0, 3]).reshape([columns, each]);
 }

@@ -256,11 +256,11 @@ function extremesOf(part: Tile<"f32">, before: Extremes, isBlock: boolean): Extr
 function arrivalCountsOf(weights: QuantizedSpec, { low, high }: Extremes) {
   const { least, most } = rangeOf(weights);
   const reach = weights.zero ? high.sub(low).div(most - least) : high.maximum(low.neg()).div(most);
-  const scales = reach.cast(weights.scale) as Tile;
-  const divisor = scales.cast(dtypes.f32) as Tile<"f32">;
+  const scales = reach.cast(weights.scale);
+  const divisor = scales.cast(dtypes.f32);
   const { shape } = divisor;
   const none = divisor.eq(full(dtypes.f32, shape, 0));
-  const safe = none.select(full(dtypes.f32, shape, 1), divisor) as Tile<"f32">;
+  const safe = none.select(full(dtypes.f32, shape, 1), divisor);
   const zero = low.div(safe).neg().add(least).round().minimum(most).maximum(least);
   return { scales, safe, zero };
 }
@@ -289,7 +289,7 @@ function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition 
         return [slice(along(part), packedUnit), slice(chunk.mul(columns), columns)];
       };
       const read = ([down, across]: ReturnType<typeof windowOf>): Tile<"f32"> =>
-        x.at(down, across).load().cast(dtypes.f32) as Tile<"f32">;
+        x.at(down, across).load().cast(dtypes.f32);
       const start = zeros(dtypes.f32, [shared]);
       const range = loop(
         { to: count.mul(chunks), carry: { low: start, high: start } },
@@ -299,15 +299,15 @@ function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition 
       const place = (scale: Ref): Ref =>
         (group === undefined ? scale : scale.at(i)).at(slice(j.mul(shared), shared));
       place(bScale).store(scales);
-      if (bZero !== undefined) place(bZero).store(zero.cast(weights.dtype) as Tile);
+      if (bZero !== undefined) place(bZero).store(zero.cast(weights.dtype));
       const row = (tile: Tile<"f32">): Tile<"f32"> => tile.reshape([1, shared]);
       loop({ to: count.mul(chunks) }, (index) => {
         const [down, across] = windowOf(index);
         const numbers = read([down, across]).div(row(safe));
         const whole = isInteger(weights.dtype) ? numbers.round() : numbers;
         const moved = weights.zero ? whole.add(row(zero)) : whole;
-        const stored = moved.minimum(most).maximum(least).cast(weights.dtype) as Tile;
-        b.at(across, down).store(packed(stored).transpose() as Tile);
+        const stored = moved.minimum(most).maximum(least).cast(weights.dtype);
+        b.at(across, down).store(packed(stored).transpose());
       });
     },
   ) as unknown as KernelDefinition;
@@ -333,29 +333,26 @@ function quantizeUnitsKernel(dtype: DType, weights: QuantizedSpec): KernelDefini
         slice(i.mul(packedUnit), packedUnit),
         slice(j.mul(columns), columns),
       ];
-      const numbers = x.at(along, across).load().cast(dtypes.f32) as Tile<"f32">;
-      const groups = numbers.reshape([each, size, columns]) as Tile<"f32">;
-      const [low, high] = [
-        groups.min({ axis: 1 }).minimum(0) as Tile<"f32">,
-        groups.max({ axis: 1 }).maximum(0) as Tile<"f32">,
-      ];
+      const numbers = x.at(along, across).load().cast(dtypes.f32);
+      const groups = numbers.reshape([each, size, columns]);
+      const [low, high] = [groups.min({ axis: 1 }).minimum(0), groups.max({ axis: 1 }).maximum(0)];
       const { scales, safe, zero } = unitScales(weights, { low, high });
       const all = (tile: Tile<"f32">): Tile<"f32"> =>
         tile
           .reshape([each, 1, columns])
           .broadcastTo([each, size, columns])
-          .reshape([packedUnit, columns]) as Tile<"f32">;
+          .reshape([packedUnit, columns]);
       const store = (to: Ref, tile: Tile): void => {
-        const side = tile.transpose().reshape([columns * each]) as Tile;
+        const side = tile.transpose().reshape([columns * each]);
         to.at(i, slice(j.mul(columns * each), columns * each)).store(side);
       };
       store(bScale, scales);
-      if (bZero !== undefined) store(bZero, zero.cast(weights.dtype) as Tile);
+      if (bZero !== undefined) store(bZero, zero.cast(weights.dtype));
       const divided = numbers.div(all(safe));
       const whole = isInteger(weights.dtype) ? divided.round() : divided;
       const moved = weights.zero ? whole.add(all(zero)) : whole;
-      const stored = moved.minimum(most).maximum(least).cast(weights.dtype) as Tile;
-      b.at(across, along).store(packed(stored).transpose() as Tile);
+      const stored = moved.minimum(most).maximum(least).cast(weights.dtype);
+      b.at(across, along).store(packed(stored).transpose());
     },
   ) as unknown as KernelDefinition;
 }
@@ -368,11 +365,11 @@ function unitScales(weights: QuantizedSpec, extremes: Extremes) {
   const words = largest.bitcast(dtypes.u32);
   const above = words.and(0x7fffff).gt(0).cast(dtypes.u32);
   // 2^-127 is no normal number: the only one of its bits with a fraction.
-  const next = words.gt(0x400000).select(words.shr(23).add(above).minimum(254), 0) as Tile<"u32">;
-  const codes = largest.isNan().select(255, next) as Tile<"u32">;
+  const next = words.gt(0x400000).select(words.shr(23).add(above).minimum(254), 0);
+  const codes = largest.isNan().select(255, next);
   const scales = codes.cast(dtypes.u8).bitcast(dtypes.f8e8m0fnu);
-  const safe = scales.cast(dtypes.f32) as Tile<"f32">;
-  return { scales: scales as Tile, safe, zero: safe };
+  const safe = scales.cast(dtypes.f32);
+  return { scales: scales, safe, zero: safe };
 }
 
 function dequantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition {
@@ -389,11 +386,11 @@ function dequantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinitio
       const { x, b, bScale, bZero } = layerRefs(argument, weights);
       const [down, left] = [i.mul(packedUnit), j.mul(columns)];
       const [along, across] = [slice(down, packedUnit), slice(left, columns)];
-      const stored = b.at(across, along).load().transpose() as Tile;
+      const stored = b.at(across, along).load().transpose();
       const tileOf = (scales: Ref): Tile => scaleTile(weights, scales, down, left, columns);
       const zero = bZero === undefined ? undefined : tileOf(bZero);
       const numbers = dequantized(stored, tileOf(bScale), zero, weights);
-      x.at(along, across).store(numbers.cast(dtype) as Tile);
+      x.at(along, across).store(numbers.cast(dtype));
     },
   ) as unknown as KernelDefinition;
 }

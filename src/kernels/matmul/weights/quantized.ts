@@ -210,9 +210,7 @@ export function scalesOfUnit({ group }: Pick<QuantizedSpec, "group">): number {
 /** Scales of columns as they lie in memory, of one unit: [groups, columns]. */
 export function scalesByGroup(stored: Tile, each: number): Tile {
   const [count = 1] = stored.shape;
-  return each === 1
-    ? (stored.reshape([1, count]) as Tile)
-    : (stored.reshape([count / each, each]).transpose() as Tile);
+  return each === 1 ? stored.reshape([1, count]) : stored.reshape([count / each, each]).transpose();
 }
 
 /** The scales, or zero points, of `count` columns from `start` on, at a place along k: [1, count], [1, 1] of a block, or those of each group of 128. */
@@ -228,7 +226,7 @@ export function scaleTile(
   const window = row.at(
     span === 1 ? slice(start.mul(each), count * each) : slice(start.div(span), 1),
   );
-  return scalesByGroup(window.load() as Tile, each);
+  return scalesByGroup(window.load(), each);
 }
 
 export function isQuantized(given: unknown): given is QuantizedSpec {
@@ -323,8 +321,8 @@ export function isQuick(scales: Tile<"bf16">): Tile<"bool"> {
 /** The weights times the factor, where all scales are. */
 export function quicklyDequantized(stored: Tile, scale: Tile<"bf16">): Tile<"bf16"> {
   const { factor, least, most } = quickWeights;
-  const known = scale.lt(least).select(0, scale.minimum(most)) as Tile<"bf16">;
-  return unpacked(stored).cast(dtypes.bf16).mul(factor).mul(known) as Tile<"bf16">;
+  const known = scale.lt(least).select(0, scale.minimum(most));
+  return unpacked(stored).cast(dtypes.bf16).mul(factor).mul(known);
 }
 
 /** The weights that tiles of stored numbers, scales and zero points stand for. */
@@ -334,14 +332,12 @@ export function dequantized(
   zero: Tile | undefined,
   { as }: Pick<QuantizedSpec, "as">,
 ): Tile {
-  const numbers = unpacked(stored).cast(as) as Tile;
+  const numbers = unpacked(stored).cast(as);
   // Differences of two integers of 8 bits are exact in bf16, too.
-  const moved =
-    zero === undefined ? numbers : (numbers.sub(spread(zero.cast(as) as Tile, numbers)) as Tile);
+  const moved = zero === undefined ? numbers : numbers.sub(spread(zero.cast(as), numbers));
   // Scales of 8 bits are numbers of bf16, and of f16 but for powers of two that are beyond it.
   const isExact = scale.dtype.bits === 8 && (as === dtypes.bf16 || scale.dtype === dtypes.f8e4m3fn);
-  if (scale.dtype === as || isExact)
-    return moved.mul(spread(scale.cast(as) as Tile, moved)) as Tile;
+  if (scale.dtype === as || isExact) return moved.mul(spread(scale.cast(as), moved));
   const wide = spread(scale.cast(dtypes.f32) as Tile, moved) as Tile<"f32">;
   return moved.cast(dtypes.f32).mul(wide).cast(as) as Tile;
 }
@@ -359,5 +355,5 @@ export function expandGroups(rows: Tile, depth: number): Tile {
   return rows
     .reshape([groups, 1, columns])
     .broadcastTo([groups, size, columns])
-    .reshape([depth, columns]) as Tile;
+    .reshape([depth, columns]);
 }
