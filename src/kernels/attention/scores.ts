@@ -381,6 +381,6 @@ function requireTile(
     throw wrong(`${given.dtype.name}[${given.shape.join(", ")}]`);
   const whole = [rows, columns];
   return given.shape.every((extent, index) => extent === whole[index])
-    ? given
-    : given.broadcastTo(whole);
+    ? (given as Tile)
+    : (given as Tile).broadcastTo(whole);
 }

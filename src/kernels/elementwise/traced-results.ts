@@ -85,7 +85,7 @@ function formats(
         value.shape.length === 2 &&
         value.shape.every((extent, axis) => extent === 1 || extent === probe[axis]);
       if (!fits) throw wrong(`${own}: a tile of another shape`);
-      use(value);
+      use(value as Tile);
       return [own, value.dtype];
     }),
   );

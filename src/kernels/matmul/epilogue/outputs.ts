@@ -176,7 +176,7 @@ export function requirePiece(
 ): Tile {
   const isTile = given instanceof Tile;
   if (isTile && given.dtype.name === dtype.name && given.shape.join() === shape.join())
-    return given;
+    return given as Tile;
   throw refused(
     "TW9905",
     `the epilogue of ${of} gives ${isTile ? "another" : "no"} tile for ${name}`,

@@ -203,7 +203,7 @@ function requireTile(
     given.dtype.name === dtype &&
     given.shape.length === shape.length &&
     given.shape.every((extent, axis) => extent === shape[axis]);
-  if (fits) return given;
+  if (fits) return given as Tile;
   throw refused(
     "TW9905",
     `the prologue of ${operand} gives another tile`,
