@@ -112,7 +112,7 @@ export type { ReduceConfiguration } from "./reduce/reduce-kernel.ts";
 export { crossEntropy } from "./rows/cross-entropy.ts";
 export type { CrossEntropyOperation, CrossEntropySpec } from "./rows/cross-entropy.ts";
 export { layerNorm, rmsNorm } from "./rows/norm.ts";
-export type { LayerNormSpec, NormOperation, NormSpec } from "./rows/norm.ts";
+export type { LayerNormSpec, NormOperation, NormQuantization, NormSpec } from "./rows/norm.ts";
 export { layerNormBackward, rmsNormBackward } from "./rows/norm-backward.ts";
 export type {
   LayerNormBackwardSpec,

@@ -9,6 +9,7 @@
  *                         300,000     a row a cluster of 8, in pieces of 4,096
  *   8 rows of             300,000     a row 16 blocks of 20,480, which exchange statistics through a mailbox in global memory
  */
+import type { ScaledFormat } from "../../formats/scaled/formats.ts";
 import type { Target } from "../../targets/target.ts";
 import { threadsPerBlock, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import type { StridedAxis } from "../support/strided.ts";
@@ -121,6 +122,23 @@ export function chooseRows(
     blocks,
     pieces: Math.ceil(columns / (blocks * piece)),
   };
+}
+
+/** The configuration where results are quantised by blocks along rows, of which every piece holds whole ones. */
+export function chooseQuantizedRows(
+  op: RowOp,
+  { block: [, along] }: ScaledFormat,
+  axes: readonly StridedAxis[],
+  target: Target,
+): RowKernelConfiguration {
+  const chosen = chooseRows(op, axes, target);
+  if (chosen.columns % along === 0) return chosen;
+  const extent = axes.at(-1)?.extent ?? 1;
+  // Rows that a block holds exactly become as long as the next power of two.
+  const columns = Math.max(along, powerOfTwoFrom(chosen.columns));
+  const rows = Math.max(1, Math.min(chosen.rows, (heldElements * threadsPerBlock) / columns / 2));
+  const pieces = Math.max(1, Math.ceil(extent / (columns * chosen.blocks)));
+  return { ...chosen, columns, rows: 2 ** Math.floor(Math.log2(rows)), pieces };
 }
 
 /** A row for a block of more warps: with four, loading and computing would not overlap. */

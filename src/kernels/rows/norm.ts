@@ -9,6 +9,8 @@
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, FloatName } from "../../formats/dtype.ts";
 import type { Operation } from "../../device/operation.ts";
+import type { ElementNameOf, ScaledFormat, ScaleNameOf } from "../../formats/scaled/formats.ts";
+import type { ScaleRounding } from "../../formats/scaled/scale-rounding.ts";
 import { tensor, constant, dim } from "../../lang/index.ts";
 import type { TensorSpec, Empty, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -23,9 +25,21 @@ import {
 } from "../support/arguments.ts";
 import type { Fields, FormatOf, GivenArray } from "../support/arguments.ts";
 import { computeFormat, computed, joinedSums, statistic } from "../support/numbers.ts";
+import { requiredFormat, requiredRounding, requiredStorage } from "./block-quantization.ts";
+import type { BlockQuantization } from "./block-quantization.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
+
+/** How results of a norm are quantised: what `quantizeBlocks` would make of `out`, bit for bit. */
+export interface NormQuantization {
+  /** The format, such as `mxfp8e4m3`: any whose blocks lie in one row. nvfp4 has an input globalScale, of [1]. */
+  readonly format: ScaledFormat;
+  /** How scales that are powers of two are rounded; "roundUp" by default. */
+  readonly scaleRounding?: ScaleRounding;
+  /** A code a byte, as programs keep them, instead of elements of the format. */
+  readonly out?: DType<"u8">;
+}
 
 /** What `rmsNorm` is made for. */
 export interface NormSpec {
@@ -37,8 +51,10 @@ export interface NormSpec {
   readonly scale?: GivenArray<FloatName>;
   /** Is added under the root; 1e-5 by default. */
   readonly epsilon?: number;
-  /** The format of the result; x's own by default. */
+  /** The format of the result, or that to which results are rounded before they are quantised; x's own by default. */
   readonly out?: DType<FloatName>;
+  /** Stores `out` in a format with scales along rows, in the same launch; the scales are the result outScale. */
+  readonly quantize?: NormQuantization;
   /** Whether what the gradient needs is a result too: `mean` of layer norm, and `inverseDeviation`. */
   readonly statistics?: boolean;
 }
@@ -53,6 +69,22 @@ type Optional<S, N extends string> = S extends {
   readonly [K in N]: infer G extends GivenArray;
 }
   ? { readonly [K in N]: TensorSpec<FormatOf<G>> }
+  : Empty;
+type FormatNameOf<S> = S extends {
+  readonly quantize: { readonly format: ScaledFormat<infer N> };
+}
+  ? N
+  : never;
+type ResultOf<S> = [FormatNameOf<S>] extends [never]
+  ? { readonly out: TensorSpec<OutFormat<S>> }
+  : {
+      readonly out: TensorSpec<ElementNameOf<FormatNameOf<S>>>;
+      readonly outScale: TensorSpec<ScaleNameOf<FormatNameOf<S>>>;
+    };
+type GlobalScaleOf<S> = [FormatNameOf<S>] extends ["nvfp4"]
+  ? [FormatNameOf<S>] extends [never]
+    ? Empty
+    : { readonly globalScale: TensorSpec<"f32"> }
   : Empty;
 type OutFormat<S> = S extends { readonly out: DType<infer D> }
   ? D
@@ -72,8 +104,9 @@ type StatisticsOf<S, Names extends string> = S extends {
 export type NormOperation<S extends LayerNormSpec, Names extends string> = Operation<
   { readonly x: TensorSpec<FormatOf<S["x"]>> } & Optional<S, "residual"> &
     Optional<S, "scale"> &
-    Optional<S, "bias">,
-  { readonly out: TensorSpec<OutFormat<S>> } & SumOf<S> & StatisticsOf<S, Names>,
+    Optional<S, "bias"> &
+    GlobalScaleOf<S>,
+  ResultOf<S> & SumOf<S> & StatisticsOf<S, Names>,
   Empty,
   RowConfiguration
 >;
@@ -106,6 +139,7 @@ const normFields: Fields = {
   scale: "array",
   epsilon: "number",
   out: "format",
+  quantize: "settings",
   statistics: "flag",
 };
 
@@ -193,8 +227,10 @@ function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Locatio
   // A sum of f64 is one of f64.
   const isDouble = inputs.residual?.dtype === dtypes.f64;
   const compute = computeFormat(isDouble ? dtypes.f64 : x.dtype);
-  const out = tensor(spec.out ?? x.dtype, x.shape);
-  requireFloat("out", name, out, location);
+  const rounded = tensor(spec.out ?? x.dtype, x.shape);
+  requireFloat("out", name, rounded, location);
+  const quantization = quantizationOf(name, spec.quantize, location);
+  const out = tensor(quantization?.stored ?? rounded.dtype, x.shape);
   const rows = tensor(compute, x.shape.slice(0, -1));
   const withMean = spec.statistics === true && norm === deviations;
   const specs = defined({
@@ -205,8 +241,44 @@ function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Locatio
     mean: withMean ? rows : undefined,
     inverseDeviation: spec.statistics === true ? rows : undefined,
   });
-  const op = normOp(name, norm, specs, compute, epsilon);
+  const made = { rounded: rounded.dtype, quantization };
+  const op = normOp(name, norm, specs, made, compute, epsilon);
   return rowOperation({ op, specs, of: x, axis: x.shape.length - 1 }, spec);
+}
+
+/** What is made of results. */
+interface Made {
+  /** The format that they are rounded to. */
+  readonly rounded: DType;
+  readonly quantization: BlockQuantization | undefined;
+}
+
+function quantizationOf(
+  name: string,
+  given: NormQuantization | undefined,
+  location: Location,
+): BlockQuantization | undefined {
+  if (given === undefined) return undefined;
+  requireFields(
+    `quantize of ${name}`,
+    given,
+    { format: "settings", scaleRounding: "choice", out: "format" },
+    location,
+  );
+  const record = requiredFormat(name, given.format, location);
+  if (record.block[0] > 1)
+    throw refused(
+      "TW9901",
+      `rows of ${name} lie in no blocks of several`,
+      "a format whose blocks lie in one row, such as fp8Block1x128",
+      record.name,
+      location,
+    );
+  return {
+    record,
+    rounding: requiredRounding(name, given.scaleRounding, location),
+    stored: requiredStorage(name, given.out, record, location),
+  };
 }
 
 function defined(specs: { readonly [name: string]: TensorSpec | undefined }): {
@@ -242,6 +314,7 @@ function normOp(
   name: string,
   norm: Norm,
   specs: { readonly [name: string]: TensorSpec },
+  { rounded, quantization }: Made,
   compute: DType<"f32">,
   epsilon: number,
 ): RowOp {
@@ -263,6 +336,7 @@ function normOp(
   return {
     name: name === "layerNorm" ? "layer_norm" : "rms_norm",
     arrays,
+    ...(quantization !== undefined && { quantization }),
     compute,
     registerBytes: 128,
     isRegisterBound: isLone(arrays),
@@ -281,9 +355,7 @@ function normOp(
         tiles["scale"] === undefined ? normal : normal.mul(computed(tiles["scale"], compute));
       const moved =
         tiles["bias"] === undefined ? scaled : scaled.add(computed(tiles["bias"], compute));
-      const { out } = specs;
-      if (out === undefined) throw new Error("a norm has a result");
-      return { out: moved.cast(out.dtype), ...(h !== undefined && { sum: h }) };
+      return { out: moved.cast(rounded), ...(h !== undefined && { sum: h }) };
     },
     rowResults: (_, statistics, total) => {
       const mean = norm.mean(statistics);

@@ -12,14 +12,13 @@ import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
-import { blockExtents, scaledFormats } from "../../formats/scaled/formats.ts";
+import { blockExtents } from "../../formats/scaled/formats.ts";
 import type {
   ElementNameOf,
   ScaledFormat,
   ScaledFormatName,
   ScaleNameOf,
 } from "../../formats/scaled/formats.ts";
-import { scaleRoundings } from "../../formats/scaled/scale-rounding.ts";
 import type { ScaleRounding } from "../../formats/scaled/scale-rounding.ts";
 import { ceilDivSize, shapeText } from "../../ir/size.ts";
 import type { Dimension, Size } from "../../ir/size.ts";
@@ -28,7 +27,6 @@ import type { Empty, KernelDefinition, Ref, Scalar, TensorSpec, Tile } from "../
 import { lanesPerWarp } from "../../targets/target.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText } from "../../support/options.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
 import {
   givenArray,
@@ -39,8 +37,12 @@ import {
 } from "../support/arguments.ts";
 import type { GivenArray } from "../support/arguments.ts";
 import { alignedDimension, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
-import type { Quotients } from "./block-scale-tiles.ts";
-import { globalQuotients, largestOf, scaleTiles } from "./block-scale-tiles.ts";
+import {
+  blocksOf,
+  requiredFormat,
+  requiredRounding,
+  requiredStorage,
+} from "./block-quantization.ts";
 
 /** x and the further arrays, of a tile, in f32. */
 export type PrologueTiles<I> = { readonly x: Tile<"f32"> } & {
@@ -107,36 +109,6 @@ interface Problem {
   readonly kernels: Map<string, KernelDefinition>;
 }
 
-function requiredFormat(of: string, format: unknown, location: Location): ScaledFormat {
-  const record = Object.values<ScaledFormat>(scaledFormats).find((each) => each === format);
-  if (record === undefined)
-    throw refused(
-      "TW9901",
-      `${of} has no such format`,
-      Object.keys(scaledFormats).join(", "),
-      optionText(format),
-      location,
-    );
-  return record;
-}
-
-function requiredRounding(
-  of: string,
-  given: ScaleRounding | undefined,
-  location: Location,
-): ScaleRounding {
-  const rounding = given ?? "roundUp";
-  if (!scaleRoundings.includes(rounding))
-    throw refused(
-      "TW9904",
-      `${of} knows no such scaleRounding`,
-      scaleRoundings.join(", "),
-      optionText(rounding),
-      location,
-    );
-  return rounding;
-}
-
 /** Refuses inputs of other shapes than x or its rows, with strides, or with a name that is taken. */
 function requireInputs(
   of: string,
@@ -155,25 +127,6 @@ function requireInputs(
         location,
       );
   }
-}
-
-/** The format of the elements' memory. */
-function requiredStorage(
-  of: string,
-  out: DType | undefined,
-  record: ScaledFormat,
-  location: Location,
-): DType {
-  const stored: DType = out ?? record.element;
-  if (stored !== record.element && stored !== dtypes.u8)
-    throw refused(
-      "TW9901",
-      `${of} stores no codes like that`,
-      `u8, or ${record.element.name}`,
-      stored.name,
-      location,
-    );
-  return stored;
 }
 
 /** x in a format with scales: its elements, and the scales of its blocks in the plain layout. */
@@ -366,14 +319,6 @@ function columnsOf(count: number, ofTile: number): Dimension {
   return dim("columns", { multipleOf });
 }
 
-/** Elements, or their codes in u32, as they are stored: as elements or as bytes. */
-function asStored(made: Tile, element: DType, stored: DType): Tile {
-  if (made.dtype === stored) return made;
-  const bits = element.bits === 4 ? dtypes.u4 : dtypes.u8;
-  const own = made.dtype === element ? made.bitcast(bits) : made.cast(bits);
-  return stored === element ? own.bitcast(element) : own.cast(dtypes.u8);
-}
-
 /** The arrays of the kernel, and the windows of them that a block's tile has. */
 interface Arrays {
   readonly found: <D extends DTypeName>(name: string) => Ref<D>;
@@ -455,27 +400,21 @@ function blockKernel(
     (given) => {
       const arrays = arraysOf(given, isOneRow, inputs, { rows, columns });
       const isShort = x.dtype.bits === 16 && prologue === undefined;
-      const blocks = quantised(arrays, prologue, Object.keys(inputs)).reshape([
-        rows / down,
-        down,
-        columns / across,
-        across,
-      ]);
-      // Of numbers of 16 bits two at a time.
-      const unscaled: Quotients = {
-        largest: largestOf(blocks).cast(dtypes.f32),
-        numbers: blocks.cast(dtypes.f32),
-      };
-      const scaled = record.hasGlobalScale
-        ? globalQuotients(unscaled, arrays.found<"f32">("globalScale").at(0).loadScalar(), isShort)
-        : unscaled;
-      const { codes, divided } = scaleTiles(scaled.largest, record, rounding, isShort);
+      const { codes, elements } = blocksOf(
+        quantised(arrays, prologue, Object.keys(inputs)).reshape([
+          rows / down,
+          down,
+          columns / across,
+          across,
+        ]),
+        { record, rounding, stored },
+        isShort,
+        record.hasGlobalScale ? arrays.found<"f32">("globalScale") : undefined,
+      );
       arrays
         .window("scale", rows / down, columns / across)
         .store(codes.reshape([rows / down, columns / across]));
-      const elements: Tile = divided(scaled.numbers).cast<DTypeName>(record.element);
-      const stores = asStored(elements, record.element, stored);
-      arrays.window("out", rows, columns).store(stores.reshape([rows, columns]));
+      arrays.window("out", rows, columns).store(elements().reshape([rows, columns]));
     },
   ) as unknown as KernelDefinition;
 }

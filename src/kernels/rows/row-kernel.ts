@@ -12,13 +12,26 @@
  * Statistics are merged in the order of pieces and blocks, so results repeat bit for bit.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import { tensor, cdiv, clusterSync, constant, kernel, loop, smem, when } from "../../lang/index.ts";
-import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import {
+  tensor,
+  cdiv,
+  clusterSync,
+  constant,
+  kernel,
+  loop,
+  slice,
+  smem,
+  when,
+} from "../../lang/index.ts";
+import { ceilDivSize } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import type { Index, KernelDefinition, Ref, Scalar, TensorSpec, Tile } from "../../lang/index.ts";
 import { threadsPerBlock } from "../support/sizes.ts";
 import { followPrevious } from "../support/programmatic-dependent-launch.ts";
 import { mailboxName } from "../support/mailbox.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
+import { blocksOf } from "./block-quantization.ts";
 import type { Piece, RowOp, RowTiles, Statistics } from "./row-op.ts";
 import {
   exchangeInCluster,
@@ -93,8 +106,13 @@ export function rowKernel(
           ),
         },
       }),
-      inputs: named("input"),
-      outputs: named("output"),
+      inputs: {
+        ...named("input"),
+        ...(op.quantization?.record.hasGlobalScale === true && {
+          globalScale: tensor(dtypes.f32, [1]),
+        }),
+      },
+      outputs: { ...named("output"), ...scaleOutput(op, form.extents) },
       scratch: {
         ...(blocks > 1 && { shared: numbers }),
         ...(gridCooperative !== undefined && { heard: numbers }),
@@ -119,6 +137,17 @@ export function rowKernel(
       if (isCluster) clusterSync();
     },
   ) as unknown as KernelDefinition;
+}
+
+/** The scales of a result in a format with such, for rows of these extents. */
+export function scaleOutput(
+  { quantization }: RowOp,
+  extents: readonly Size[],
+): { readonly [name: string]: TensorSpec } {
+  if (quantization === undefined) return {};
+  const { scale, block } = quantization.record;
+  const counts = extents.with(-1, ceilDivSize(extents.at(-1) ?? 1, block[1]));
+  return { outScale: tensor(scale, counts) };
 }
 
 /** Blocks of a processor whose threads hold many elements: while some compute, others load and store. */
@@ -175,7 +204,7 @@ class RowBody {
     const statistics = exchange(this.#op.measure(tiles, piece));
     if (this.#hasResults()) {
       const all = { ...tiles, ...(early ?? this.#lateTiles(start)) };
-      this.#storePiece(start, this.#op.results(all, statistics, piece));
+      this.#storePiece(start, this.#op.results(all, statistics, piece), piece);
     }
     this.#storeRows(rank, own, statistics);
   }
@@ -201,7 +230,8 @@ class RowBody {
     loop(pieces, (index) => {
       const start = first.add(index.mul(columns));
       const tiles = { ...own, ...this.#pieceTiles(start), ...this.#lateTiles(start) };
-      this.#storePiece(start, this.#op.results(tiles, statistics, this.#piece(start)));
+      const piece = this.#piece(start);
+      this.#storePiece(start, this.#op.results(tiles, statistics, piece), piece);
     });
   }
 
@@ -247,8 +277,30 @@ class RowBody {
     );
   }
 
-  #storePiece(start: Scalar<"i32">, results: RowTiles): void {
-    this.#store("element", results, [...this.#starts, start]);
+  #storePiece(start: Scalar<"i32">, results: RowTiles, piece: Piece): void {
+    this.#store("element", this.#quantised(start, results, piece), [...this.#starts, start]);
+  }
+
+  /** Results with `out` in its format with scales, which are stored. */
+  #quantised(start: Scalar<"i32">, results: RowTiles, piece: Piece): RowTiles {
+    const { quantization } = this.#op;
+    const { out } = results;
+    if (quantization === undefined || out === undefined) return results;
+    const { record } = quantization;
+    const { rows, columns } = this.#configuration;
+    const along = record.block[1];
+    // What lies beyond the end of a row is in no block.
+    const blocks = piece.within(out, 0).reshape([rows, 1, columns / along, along]);
+    const global = record.hasGlobalScale
+      ? (this.#argument["globalScale"] as Ref<"f32">)
+      : undefined;
+    const { codes, elements } = blocksOf(blocks, quantization, out.dtype.bits === 16, global);
+    const sizes = this.#sizes().with(-1, columns / along);
+    const starts = [...this.#starts, start.shr(Math.log2(along))];
+    const window = starts.map((each, axis) => slice(each, sizes[axis] ?? 1));
+    const scales = (this.#argument["outScale"] as Ref).at(...window);
+    scales.store(codes.reshape(scales.shape.map(Number)));
+    return { ...results, out: elements().reshape([rows, columns]) };
   }
 
   /** Stores per-row results: the first block of a cluster does. */

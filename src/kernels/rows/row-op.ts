@@ -10,6 +10,7 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Scalar, Tile } from "../../lang/index.ts";
+import type { BlockQuantization } from "./block-quantization.ts";
 
 /** Tiles by name: per element [rows, columns], per row [rows, 1], per column [1, columns]. */
 export interface RowTiles {
@@ -54,6 +55,11 @@ export interface RowArray {
 export interface RowOp {
   readonly name: string;
   readonly arrays: readonly RowArray[];
+  /**
+   * Of an operation whose result `out` is stored in a format with scales along rows: those are a further result, `outScale`. What `results` gives is quantised, in the format that it
+   * has there. The basic kernel alone does this.
+   */
+  readonly quantization?: BlockQuantization;
   /** The format of statistics. */
   readonly compute: DType;
   readonly statistics: readonly string[];

@@ -12,8 +12,13 @@ import { StridedForm, formText } from "../support/strided.ts";
 import { mailboxName } from "../support/mailbox.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import type { Target } from "../../targets/target.ts";
-import { chooseRows, chooseGridCooperativeRowKernel, earlyRows } from "./choose-rows.ts";
-import { rowKernel } from "./row-kernel.ts";
+import {
+  chooseRows,
+  chooseGridCooperativeRowKernel,
+  chooseQuantizedRows,
+  earlyRows,
+} from "./choose-rows.ts";
+import { rowKernel, scaleOutput } from "./row-kernel.ts";
 import type { RowKernelConfiguration, RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 import { statisticsMailboxShape } from "./row-statistics.ts";
@@ -55,8 +60,13 @@ export function rowOperation(problem: RowProblem, given: unknown): Operation {
   return libraryOperation(
     {
       name: op.name,
-      inputs: named("input"),
-      outputs: named("output"),
+      inputs: {
+        ...named("input"),
+        ...(op.quantization?.record.hasGlobalScale === true && {
+          globalScale: tensor(dtypes.f32, [1]),
+        }),
+      },
+      outputs: { ...named("output"), ...scaleOutput(op, problem.of.shape) },
       plan: (dimensions, target) => {
         problem.requireLength?.(laidOut(problem.of, dimensions).shape[problem.axis] ?? 1);
         return planRows(problem, kernels, dimensions, target);
@@ -134,6 +144,10 @@ export function planRows(
 ): Planned<RowConfiguration> {
   const { op } = problem;
   const axes = rowAxes(problem, dimensions);
+  if (op.quantization !== undefined) {
+    const chosen = chooseQuantizedRows(op, op.quantization.record, axes, target);
+    return planBasic(op, axes, earlyRows(op, chosen) ?? chosen, kernels);
+  }
   const fewRows = chooseGridCooperativeRowKernel(op, axes, target);
   if (fewRows !== undefined)
     return planGridCooperativeRowKernel(op, axes, fewRows, kernels, target);
@@ -147,6 +161,16 @@ export function planRows(
     return "stages" in faster
       ? planPipelinedRows(op, axes, faster, kernels)
       : planPersistentRows(op, noSums, axes, faster, kernels);
+  return planBasic(op, axes, configuration, kernels);
+}
+
+/** One launch of the basic kernel. */
+function planBasic(
+  op: RowOp,
+  axes: readonly StridedAxis[],
+  configuration: RowKernelConfiguration,
+  kernels: Map<string, KernelDefinition>,
+): Planned<RowKernelConfiguration> {
   // Rows without columns still have statistics.
   const isEmpty = axes.some(
     ({ extent }, axis) =>
@@ -178,11 +202,24 @@ function rowLaunch(
   ]);
   const known = kernels.get(text + formText(axes)) ?? rowKernel(op, form, configuration);
   kernels.set(text + formText(axes), known);
+  const scales = scaleOutput(
+    op,
+    axes.map(({ extent }) => extent),
+  );
   const flat = op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const);
   return {
     kernel: known,
     arguments: {
       ...Object.fromEntries(flat),
+      ...Object.fromEntries(
+        Object.entries(scales).map(([name, { shape }]) => [
+          name,
+          { argument: name, shape: shape.map(Number) },
+        ]),
+      ),
+      ...(op.quantization?.record.hasGlobalScale === true && {
+        globalScale: { argument: "globalScale" },
+      }),
       ...(gridCooperative !== undefined && { [mailboxName]: { argument: mailboxName } }),
     },
     dimensions: form.dimensions(),

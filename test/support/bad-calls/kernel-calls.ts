@@ -73,6 +73,7 @@ const norm: Fields = {
   epsilon: optional(() => 1e-3, "zero", "fraction", "huge", "infinite"),
   out: optionalFormat,
   statistics: flag,
+  quantize: optional(() => ({ format: mxfp4 })),
 };
 
 const storedWeights: Fields = {
