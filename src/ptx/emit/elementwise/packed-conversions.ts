@@ -9,7 +9,7 @@
  *   u4 word  … b a   byte 0 twice   00 ba 00 ba   and, xor   64 b0 64 0a   fma {1/16, 1}   {b, a}
  */
 import type { DType } from "../../../formats/dtype.ts";
-import { bf16, f16, isInteger } from "../../../formats/dtype.ts";
+import { bf16, f16, f8e8m0fnu, isInteger } from "../../../formats/dtype.ts";
 import { encodeFloat } from "../../../formats/floats.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
@@ -57,21 +57,26 @@ export function halvesCast(
  * mantissa, where they are the number times a power of two, which a product takes back. Subnormal numbers are right as well.
  *
  *   f4e2m1fn   s ee m  ──▶  bf16  s 000000ee m000000  · 2^126     f16  s 000ee m000000000  · 2^14
+ *
+ * A sign is 6 bits further from its place than the rest is, 3 of f16. The signs of two pairs may be moved that far towards their numbers without meeting bits of
+ * either: one mask puts together the word and the word rotated, and a rotation and a mask for each pair are all that is left. The last one is where it belongs.
  */
 function floatPairs(emission: Emission, to: HalfType, word: Register): readonly Register[] {
   const { code } = emission;
-  const [place, factor] = to === f16 ? [9, 2 ** 14] : [6, 2 ** 126];
-  const moved = (distance: number): Register => {
-    if (distance === 0) return word;
-    const opcode = distance > 0 ? "shl.b32" : "shr.u32";
-    return code.make("b32", opcode, word, integer(Math.abs(distance)));
-  };
+  const [place, factor, neighbor] = to === f16 ? [9, 2 ** 14, 2] : [6, 2 ** 126, 1];
+  const rotated = (given: Register, distance: number): Register =>
+    distance === 0 ? given : code.make("b32", "shf.l.wrap.b32", given, given, integer(distance));
   const bits = encodeFloat(to.name, factor);
+  const numbers = rotated(word, 32 + place - 12);
+  const joined = [0, 3 - neighbor].map((first) => {
+    const signs = integer(0x00080008 * (16 ** first + 16 ** (first + neighbor)));
+    return code.make("b32", "lop3.b32", word, signs, numbers, integer(bitSelect));
+  });
   return [0, 1, 2, 3].map((pair) => {
-    const magnitude = integer(0x00070007 * 2 ** place);
-    const rest = code.make("b32", "and.b32", moved(place - 4 * pair), magnitude);
-    const signs = [moved(12 - 4 * pair), integer(0x80008000), rest, integer(andOr)] as const;
-    const placed = code.make("b32", "lop3.b32", ...signs);
+    const both = joined[neighbor === 1 ? pair >> 1 : pair & 1];
+    if (both === undefined) throw new Error("a word has four pairs");
+    const mask = integer(0x80008000 + 0x00070007 * 2 ** place);
+    const placed = code.make("b32", "and.b32", rotated(both, 12 - 4 * pair), mask);
     const back = bothHalves(emission, bits, bits);
     const result = halfBinary(emission, "mul", to, "word", placed, back);
     if (result === undefined) throw new Error(`${to.name} has no product`);
@@ -197,10 +202,30 @@ function pairsOf(
   word: Register,
   used: number,
 ): readonly Register[] | undefined {
+  if (from === f8e8m0fnu && to === bf16 && emission.target.architecture >= 90)
+    return scalesToBf16(emission, word, used);
   if (to === f16 && !isInteger(from)) return fp8ToHalves(emission, from, word, used);
   const reader = integerPairs(emission, from, to, word);
   if (reader === undefined) return undefined;
   return Array.from({ length: Math.ceil(used / 2) }, (_, pair) => reader(pair));
+}
+
+/**
+ * Scales by their exponent alone: 2^-127 is subnormal, and the exponent above all numbers is NaN, which an infinity times zero is.
+ *
+ *   word  d c b a    0b00 0a00, shifted    0 bbbbbbbb 0000000  0 aaaaaaaa 0000000    x · 0 + x
+ */
+function scalesToBf16(emission: Emission, word: Register, used: number): readonly Register[] {
+  const { code } = emission;
+  const zero = bothHalves(emission, 0, 0);
+  const selectors = used > 2 ? [0x1404, 0x3424] : [0x1404];
+  return selectors.map((selector) => {
+    const apart = code.make("b32", "prmt.b32", word, integer(0), integer(selector));
+    const placed = code.make("b32", "shr.u32", apart, integer(1));
+    const least = integer(0x00400040);
+    const power = code.make("b32", "max.u16x2", placed, least);
+    return halfFma(emission, bf16, "word", power, zero, power);
+  });
 }
 
 function integerPairs(
@@ -241,8 +266,8 @@ function bytesToF16(emission: Emission, from: DType, word: Register): PairReader
   };
 }
 
-/** The tables of `(a & b) ^ c` and `(a & b) | c` for lop3. */
-const [andXor, andOr] = [0x6a, 0xea];
+/** The tables of `(a & b) ^ c` and `(a & b) | (c & ~b)` for lop3. */
+const [andXor, bitSelect] = [0x6a, 0xe2];
 
 /** `(spread & mask) ^ exponents`, where the exponents' word also flips the sign of both nibbles where they have one. */
 function placeNibbles(
