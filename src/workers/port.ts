@@ -30,7 +30,7 @@ export interface ThreadHost<M, A> {
 
 /** Whether threads of this process can see the same memory: in browsers only those of pages that are isolated from other origins. */
 export function canShareMemory(): boolean {
-  const { crossOriginIsolated = true } = globalThis as { readonly crossOriginIsolated?: boolean };
+  const { crossOriginIsolated = true }: { readonly crossOriginIsolated?: boolean } = globalThis;
   return typeof SharedArrayBuffer === "function" && crossOriginIsolated;
 }
 

@@ -14,7 +14,7 @@ export function requireWebAssembly(): void {
 }
 
 function refusalOf(): (() => TilewrightError) | undefined {
-  const { WebAssembly: there } = globalThis as { readonly WebAssembly?: typeof WebAssembly };
+  const { WebAssembly: there }: { readonly WebAssembly?: typeof WebAssembly } = globalThis;
   if (there === undefined)
     return () =>
       new TilewrightError({

@@ -1,4 +1,5 @@
 /** All instructions but those of control and locals, by the names of the specification. */
+import { namesOf } from "../../support/records.ts";
 import { atomicOpcodes } from "./atomic-opcodes.ts";
 import type { Opcode } from "./opcode.ts";
 import { relaxedOpcodes } from "./relaxed-opcodes.ts";
@@ -20,7 +21,7 @@ export type RelaxedName = keyof typeof relaxedOpcodes;
 
 export const opcodes: { readonly [Name in OpcodeName]: Opcode } = table;
 
-export const opcodeNames = Object.freeze(Object.keys(table)) as readonly OpcodeName[];
+export const opcodeNames = Object.freeze(namesOf(opcodes));
 
 export function isRelaxed(name: OpcodeName): name is RelaxedName {
   return name in relaxedOpcodes;
