@@ -17,10 +17,12 @@ import {
   when,
 } from "tilewright";
 import { parseModule } from "../src/ir/parser/parser.ts";
+import { printKernel } from "../src/ir/printer.ts";
 import { placeKernel } from "../src/layout/plan/place.ts";
 import type { Placement } from "../src/layout/plan/place.ts";
 import type { Kernel } from "../src/ir/node.ts";
-import { defaultTarget } from "../src/targets/target.ts";
+import { defaultTarget, targets } from "../src/targets/target.ts";
+import type { Target } from "../src/targets/target.ts";
 import { counting, gather, sum, turnTaking } from "./broken/blocks.ts";
 import { mailbox, multicast, peers } from "./broken/cluster.ts";
 import { exchange, meeting } from "./broken/exchange.ts";
@@ -39,8 +41,8 @@ const families = [
   ...[windows, unions, scopes, sharedScope, rows],
 ];
 
-function place(traced: Kernel): Placement {
-  const placement = placeKernel(traced, defaultTarget);
+function place(traced: Kernel, target: Target = defaultTarget): Placement {
+  const placement = placeKernel(traced, target);
   checkPlacement(placement);
   return placement;
 }
@@ -54,7 +56,7 @@ const tracedKernels = parseModule(everyOp).kernels.filter(({ placed }) => placed
 test.each(tracedKernels.map((each) => [each.name, each] as const))(
   "every op in %s",
   (_, traced) => {
-    place(traced);
+    place(traced, printKernel(traced).includes("alloc_tmem") ? targets.sm_100a : defaultTarget);
   },
 );
 

@@ -30,7 +30,7 @@ beforeAll(async () => {
   await buildPackage(folder, ["src/emulator/index.ts", "src/ptx/parser/index.ts"]);
   emulator = await built("index.js");
   parser = await built("../ptx/parser/index.js");
-  host = await built("host-workers/node.js");
+  host = await built("../workers/node.js");
 });
 
 afterAll(() => {

@@ -8,7 +8,7 @@ import { warpRoots } from "../../src/emulator/program/compile.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { expand } from "./expand.ts";
 import { allPrograms } from "./index.ts";
-import { ending, forms, refused } from "./isa.ts";
+import { blackwell, ending, forms, refused } from "./isa.ts";
 
 const programs = allPrograms();
 const used = new Set(programs.flatMap(({ opcodes }) => opcodes));
@@ -42,7 +42,7 @@ test("an opcode that a program is there for stands in its text", () => {
 });
 
 test("every root that the emulator knows is listed", () => {
-  const listed = new Set([...[...wanted].map(rootOf), ...ending]);
+  const listed = new Set([...[...wanted].map(rootOf), ...ending, ...blackwell]);
   const known = [...laneRoots, ...warpRoots, ...Object.keys(collectiveRules)];
   expect(known.filter((root) => !listed.has(root))).toEqual([]);
 });

@@ -403,6 +403,9 @@ export const forms: readonly string[] = [
 /** Instructions that the emulator knows and that no program can use: they end the launch. */
 export const ending: readonly string[] = ["trap", "brkpt"];
 
+/** Instructions that sm_90a does not have: test/tensor-memory-forms.test.ts and src/emulator/copies run them. */
+export const blackwell: readonly string[] = ["clusterlaunchcontrol", "tcgen05"];
+
 /** PTX for sm_90a that the emulator does not run. */
 export const refused: readonly string[] = [
   "multimem.ld_reduce.global.add.u32 %r0, [%d0];",

@@ -158,16 +158,27 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   %36 = assume %9 {multipleOf = 16} : i32
   %37 = assume %36 {least = 0n, greatest = 64n} : i32
   %38 = assume %37 {below = 12} : i32
-  %39 = alloc_tmem {dtype = f32, shape = [2, 64, 64], name = "sums"} : ref<tmem, f32, [2, 64, 64]>
-  %40 = slice_ref %39 offsets(%9, %8, %8) {sizes = [1, 64, 64], dropped = [0]} : ref<tmem, f32, [64, 64]>
-  tcgen05_mma %40, %2, %2
-  tcgen05_mma %40, %2, %2 adds(%10)
-  %41 = alloc_tmem {dtype = f8e8m0fnu, shape = [128, 4], scales = true} : ref<tmem, f8e8m0fnu, [128, 4]>
-  %42 = alloc {space = smem, dtype = f8e8m0fnu, shape = [1, 1, 32, 16]} : ref<smem, f8e8m0fnu, [1, 1, 32, 16]>
-  tcgen05_copy %42, %41
-  tcgen05_commit %5 index(%8)
-  %43 = tmem_load %40 {shape = "16x128b"} : tile<f32, [64, 64]>
-  tmem_store %40, %43
+  yield
+}
+
+kernel @"tensor memory" grid [i = 4] threads [main] (
+  input %0 "a": ref<gmem, bf16, [64, 64]>
+) {
+  %1 = alloc {space = smem, dtype = bf16, shape = [64, 64], layout = "shared(swizzle 128)"} : ref<smem, bf16, [64, 64]>
+  %2 = alloc_barrier {count = 2, arrivals = 1} : barrier<2, arrivals=1>
+  %3 = constant {value = 0, dtype = i32, shape = []} : i32
+  %4 = constant {value = 1, dtype = i32, shape = []} : i32
+  %5 = constant {value = true, dtype = bool, shape = []} : bool
+  %6 = alloc_tmem {dtype = f32, shape = [2, 64, 64], name = "sums"} : ref<tmem, f32, [2, 64, 64]>
+  %7 = slice_ref %6 offsets(%4, %3, %3) {sizes = [1, 64, 64], dropped = [0]} : ref<tmem, f32, [64, 64]>
+  tcgen05_mma %7, %1, %1
+  tcgen05_mma %7, %1, %1 adds(%5)
+  %8 = alloc_tmem {dtype = f8e8m0fnu, shape = [128, 4], scales = true} : ref<tmem, f8e8m0fnu, [128, 4]>
+  %9 = alloc {space = smem, dtype = f8e8m0fnu, shape = [1, 1, 32, 16]} : ref<smem, f8e8m0fnu, [1, 1, 32, 16]>
+  tcgen05_copy %9, %8
+  tcgen05_commit %2 index(%3)
+  %10 = tmem_load %7 {shape = "16x128b"} : tile<f32, [64, 64]>
+  tmem_store %7, %10
   yield
 }
 
