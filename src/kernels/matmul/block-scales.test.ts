@@ -39,6 +39,7 @@ const persistent: MatmulConfiguration = {
 const swapped: MatmulConfiguration = { ...persistent, columns: 16, swapAB: true };
 const paired: MatmulConfiguration = { ...persistent, consumers: 2, columns: 128, cluster: 2 };
 const acrossBlocks: MatmulConfiguration = { ...persistent, columns: 192 };
+const pairedAcross: MatmulConfiguration = { ...paired, columns: 192 };
 const parted: MatmulConfiguration = { ...persistent, schedule: "stream-k" };
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 64, depth: 64, splitK: 2 };
 
@@ -85,6 +86,7 @@ const products: readonly (readonly [string, Sizes, readonly [1, 1 | 128], Matmul
     ["1 × 128 of both", { m: 66, n: 80, k: 200 }, [1, 1], persistent],
     ["pairs of blocks", { m: 130, n: 136, k: 256 }, [1, 128], paired],
     ["tiles that are split", { m: 64, n: 64, k: 1024 }, [1, 128], parted],
+    ["columns of two blocks in pairs", { m: 130, n: 300, k: 256 }, [1, 128], pairedAcross],
     ["columns of two blocks", { m: 40, n: 300, k: 256 }, [1, 128], acrossBlocks],
     ["scales that travel", { m: 70, n: 200, k: 512 }, [1, 128], persistent],
     ["… with rows of a along columns", { m: 5, n: 130, k: 512 }, [1, 128], swapped],
@@ -238,4 +240,17 @@ test("blocks that there are none of are refused", () => {
       } as never),
     ),
   ).toBe("TW9902");
+});
+
+test("operands that are more than the cache holds are multiplied in pairs of blocks", () => {
+  const b = tensor(f8e4m3fn, [dim("k"), dim("n")], { strides: [1, dim("k")] });
+  const spec = { a: f8e4m3fn, b, accumulation: "promoted" } as const;
+  const scaled = matmul({ ...spec, blockScales: { a: [1, 128], b: [128, 128] } });
+  const chosen = (op: typeof scaled, m: number, n: number, k: number): unknown =>
+    op.plan({ m, n, k }, "sm_90a").configuration;
+  const pair = { columns: 192, stages: 4, schedule: "tiles", cluster: 2 };
+  expect(chosen(scaled, 4096, 7168, 16384)).toMatchObject(pair);
+  expect(chosen(scaled, 4096, 4096, 7168)).toMatchObject(pair);
+  expect(chosen(scaled, 4096, 2112, 7168)).toMatchObject({ cluster: 1 });
+  expect(chosen(matmul(spec), 4096, 7168, 16384)).toMatchObject({ cluster: 1 });
 });
