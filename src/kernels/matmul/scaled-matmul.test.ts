@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { dealtTo } from "../../../test/support/sample.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, f32 } from "../../formats/dtype.ts";
+import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { decodeFloat } from "../../formats/floats.ts";
 import { fromElements, fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { dequantizeElements } from "../../formats/scaled/dequantize.ts";
@@ -196,6 +196,76 @@ describe.each(["simulator", "emulator"] as const)("products with scales on the %
           }
     },
   );
+});
+
+const byBlocks = { dequantize: undefined, layout: "plain" } as const;
+
+// Rows of groups, an empty one among them, and rows behind all groups, which are 0.
+describe.each(["simulator", "emulator"] as const)("rows in groups on the %s", (kind) => {
+  test.each(
+    dealtTo(kind, [
+      { a: "bf16", b: "mxfp4", dequantize: "prologue", layout: "plain", relative: 2 ** -20 },
+      { a: "mxfp8e4m3", b: "nvfp4", dequantize: "before", layout: "tiled", relative: 2 ** -20 },
+      { ...byBlocks, a: "fp8Block1x128", b: "fp8Block128x128", relative: 2 ** -11 },
+      { ...byBlocks, a: "fp8Block128x128", b: "fp8Block1x128", relative: 2 ** -7 },
+    ] as const),
+  )("$a by $b, $dequantize", async ({ a, b, dequantize, layout, relative }) => {
+    const groups = [3, 0, 4];
+    const [m, n, k] = [9, b === "fp8Block128x128" ? 136 : 24, 160];
+    const device = devices.get(kind);
+    if (device === undefined) throw new Error(`${kind} is not open`);
+    const random = new Random(32);
+    const left = drawn("a", a, [m, k], layout, random);
+    const right = drawn("b", b, [groups.length, n, k], "plain", random);
+    const operation = scaledMatmul({
+      ...{ a: a === "bf16" ? bf16 : a, b, out: f32, grouped: true, globalScale: true },
+      ...{ scaleLayout: { a: layout }, ...(dequantize !== undefined && { dequantize }) },
+    });
+    const { out } = await device.run(operation, {
+      ...{ ...left.arrays, ...right.arrays, globalScale: fromNumbers(f32, [1], [0.5]) },
+      groupSizes: fromNumbers(i32, [groups.length], groups),
+    } as never);
+    const found = toNumbers(out);
+    const owner = groups.flatMap((size, group) => Array.from({ length: size }, () => group));
+    for (let i = 0; i < m; i++)
+      for (let j = 0; j < n; j++) {
+        let [sum, size] = [0, 0];
+        const group = owner[i];
+        for (let l = 0; l < k && group !== undefined; l++) {
+          const term =
+            (left.numbers[i * k + l] ?? NaN) * (right.numbers[(group * n + j) * k + l] ?? NaN);
+          [sum, size] = [sum + term / 2, size + Math.abs(term) / 2];
+        }
+        // FP8 is summed as it is, or becomes bf16, to which both operands are rounded.
+        const bound = size * relative;
+        expect(Math.abs((found[i * n + j] ?? NaN) - sum), `${i}, ${j}`).toBeLessThanOrEqual(bound);
+      }
+  });
+});
+
+test("the plan of rows in groups", () => {
+  const notesOf = (a: ScaledFormatName | "bf16", b: ScaledFormatName, m: number) =>
+    scaledMatmul({ a: a === "bf16" ? bf16 : a, b, grouped: true })
+      .plan({ ...{ m, n: 4096, k: 4096 }, g: 8 })
+      .notes.join();
+  expect(notesOf("bf16", "mxfp4", 64)).toContain("b is dequantised in the prologue");
+  expect(notesOf("bf16", "mxfp4", 65536)).toContain("b becomes bf16 first");
+  expect(notesOf("fp8Block1x128", "fp8Block128x128", 256)).toContain("FP8 with promoted sums");
+  expect(notesOf("fp8Block128x128", "fp8Block128x128", 256)).toContain("a and b become bf16 first");
+  const both = { a: "mxfp4", b: "mxfp4", grouped: true, batched: true } as const;
+  expect(codeOf(() => scaledMatmul(both))).toBe("TW9905");
+  const [configuration] =
+    scaledMatmul({ a: bf16, b: "mxfp4" })
+      .choices?.candidates({ m: 1, n: 4096, k: 4096 }, targets.sm_90a)
+      .filter(({ kernel }) => kernel === "skinny") ?? [];
+  expect(configuration).toBeDefined();
+  const skinny = {
+    a: bf16,
+    b: "mxfp4",
+    grouped: true,
+    configuration: configuration as never,
+  } as const;
+  expect(codeOf(() => scaledMatmul(skinny))).toBe("TW9904");
 });
 
 test("the plan says which way, and what there is not is refused", () => {

@@ -28,7 +28,8 @@ import { optionText } from "../../support/options.ts";
 import { requireFields } from "../support/arguments.ts";
 import type { Fields } from "../support/arguments.ts";
 import { nameTaken, refused } from "./argument-errors.ts";
-import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import { raggedProduct } from "../ragged/ragged-dot.ts";
+import type { MatmulConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
 import { problemOf } from "./matmul.ts";
 import type { EpilogueInputs } from "./matmul.ts";
 import { planOf } from "./plan.ts";
@@ -40,6 +41,7 @@ import {
   promotedProductError,
 } from "./scaled-errors.ts";
 import { choicesOf, wayFor, withPackedWeights } from "./scaled-ways.ts";
+import type { Ways } from "./scaled-ways.ts";
 import { expandGroups, packedUnit, quantized } from "./weights/quantized.ts";
 import type { QuantizedSpec, ScaleFormat, WeightFormat } from "./weights/quantized.ts";
 import { plainScales, tiledScales } from "./weights/pack-weights.ts";
@@ -54,6 +56,7 @@ export interface ScaledMatmulSpec<
   A extends ScaledOperandFormat = ScaledOperandFormat,
   B extends ScaledOperandFormat = ScaledOperandFormat,
   G extends boolean = boolean,
+  R extends boolean = boolean,
 > {
   /** The format of a, [m, k] or [batch, m, k]; scales are the input aScale. */
   readonly a: A;
@@ -61,6 +64,10 @@ export interface ScaledMatmulSpec<
   readonly b: B;
   /** Whether operands have a batch in front. */
   readonly batched?: boolean;
+  /**
+   * Whether rows of a, [m, k], are in groups, one after the other, each for a matrix of b, [g, n, k], as of `raggedDot`: the input groupSizes, [g] of i32, says how many rows each has.
+   */
+  readonly grouped?: R;
   /** How scales lie, of each operand; plain by default. */
   readonly scaleLayout?: { readonly a?: ScaleLayout; readonly b?: ScaleLayout };
   /** Whether there is an input globalScale, [1] of f32, by which sums are multiplied before the epilogue. */
@@ -87,6 +94,7 @@ const fields: Fields = {
     a: "scaledFormat",
     b: "scaledFormat",
     batched: "flag",
+    grouped: "flag",
     scaleLayout: "settings",
     globalScale: "flag",
   },
@@ -95,11 +103,13 @@ const fields: Fields = {
 };
 
 /** Scales are there for operands in formats with such. */
-type ScaleInputs<A, B, G> = { readonly a: TensorSpec; readonly b: TensorSpec } & (A extends string
-  ? { readonly aScale: TensorSpec }
-  : Readonly<Record<never, never>>) &
+type ScaleInputs<A, B, G, R> = {
+  readonly a: TensorSpec;
+  readonly b: TensorSpec;
+} & (A extends string ? { readonly aScale: TensorSpec } : Readonly<Record<never, never>>) &
   (B extends string ? { readonly bScale: TensorSpec } : Readonly<Record<never, never>>) &
-  (G extends true ? { readonly globalScale: TensorSpec<"f32"> } : Readonly<Record<never, never>>);
+  (G extends true ? { readonly globalScale: TensorSpec<"f32"> } : Readonly<Record<never, never>>) &
+  (R extends true ? { readonly groupSizes: TensorSpec<"i32"> } : Readonly<Record<never, never>>);
 
 /** An operand as it is given. */
 interface GivenOperand {
@@ -127,10 +137,11 @@ export function scaledMatmul<
   A extends ScaledOperandFormat = ScaledOperandFormat,
   B extends ScaledOperandFormat = ScaledOperandFormat,
   const G extends boolean = false,
+  const R extends boolean = false,
 >(
-  spec: ScaledMatmulSpec<Out, Inputs, A, B, G>,
+  spec: ScaledMatmulSpec<Out, Inputs, A, B, G, R>,
 ): Operation<
-  ScaleInputs<A, B, G> & Inputs,
+  ScaleInputs<A, B, G, R> & Inputs,
   { readonly out: TensorSpec<Out> },
   Empty,
   MatmulConfiguration
@@ -138,6 +149,7 @@ export function scaledMatmul<
 export function scaledMatmul(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("scaledMatmul", spec, fields, location);
+  if (spec.grouped === true) return groupedMatmul(spec, location);
   const sizes = { m: dim("m"), n: dim("n"), k: dim("k"), batch: dim("batch") };
   const lead = spec.batched === true ? [sizes.batch] : [];
   const a = operandOf("a", spec, [...lead, sizes.m, sizes.k], location);
@@ -182,6 +194,98 @@ export function scaledMatmul(spec: GivenSpec): unknown {
     },
     spec,
   );
+}
+
+/** The same of rows in groups: operands become what they do of batches whose rows are as many as those of groups on average, and the product is `raggedDot`. */
+function groupedMatmul(spec: GivenSpec, location: Location): Operation {
+  if (spec.batched === true)
+    throw refused(
+      "TW9905",
+      "rows of scaledMatmul are in groups or in batches",
+      "grouped: true or batched: true",
+      "both",
+      location,
+    );
+  const [m, n, k, g] = [dim("m"), dim("n"), dim("k"), dim("g")];
+  const a = operandOf("a", spec, [m, k], location);
+  const b = operandOf("b", spec, [g, n, k], location);
+  // Groups begin at any row, within a block of several, too.
+  const isOfRows = a.format?.block[0] === 1;
+  const isPromoted = isOfRows && isByBlocks(a) && isByBlocks(b) && losesLess([a, b]);
+  const asked = {
+    ...inner(spec, a, b, isPromoted, location),
+    ...tiledOf(spec.configuration, location),
+  };
+  const before = raggedProduct(asked, location);
+  const weights = isPromoted ? undefined : packable(b);
+  requireDequantize(spec.dequantize, weights, location);
+  const fromPacked = weights && raggedProduct({ ...asked, b: weights }, location);
+  const made = isPromoted ? [] : [a, b].filter(isMade);
+  const alike = scaledWays(spec, location);
+  const scales = { ...scaleInput(a), ...scaleInput(b) };
+  const { a: _, b: __, ...others } = before.inputs;
+  return libraryOperation(
+    {
+      name: "scaled_matmul",
+      inputs: {
+        ...{ a: tensor(elementOf(a), a.shape), b: tensor(elementOf(b), b.shape) },
+        ...{ ...scales, ...others },
+      },
+      outputs: before.outputs,
+      plan: (dimensions, target) => {
+        const { m: rows = 0, n: columns = 0, k: depth = 0, g: groups = 0 } = dimensions;
+        const sizes = { m: rows, n: columns, k: depth, batch: groups };
+        const each = Math.ceil(rows / Math.max(1, groups));
+        const way = alike && wayFor(alike, { ...sizes, m: each }, target);
+        const own = way?.weights === undefined ? undefined : weights;
+        const product = (own === undefined ? before : (fromPacked ?? before)).plan(
+          dimensions,
+          target,
+        );
+        const operands = made.filter(({ name }) => name === "a" || own === undefined);
+        const note = isPromoted ? promotedNote(depth) : convertedNote(made, own, depth);
+        const whole = withOperands(product, operands, sizes, dimensions);
+        const noted = { ...whole, notes: [...(whole.notes ?? []), note] };
+        return own === undefined
+          ? noted
+          : withPackedWeights(noted, own, b, sizes, dimensions, target);
+      },
+    },
+    spec,
+  );
+}
+
+/** A given configuration, of those that groups have. */
+function tiledOf(
+  configuration: MatmulConfiguration | undefined,
+  location: Location,
+): { readonly configuration?: TiledConfiguration } {
+  if (configuration === undefined) return {};
+  if (configuration.kernel === "persistent" || configuration.kernel === "plain")
+    return { configuration };
+  throw refused(
+    "TW9904",
+    "rows in groups have no such kernel",
+    '"persistent" or "plain"',
+    configuration.kernel,
+    location,
+  );
+}
+
+/** The ways of a batch, by whose times those of groups are chosen; undefined where b cannot be packed. */
+function scaledWays(spec: GivenSpec, location: Location): Ways | undefined {
+  const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
+  const plain: GivenSpec = { a: spec.a, b: spec.b };
+  const a = operandOf("a", plain, [batch, m, k], location);
+  const b = operandOf("b", plain, [batch, n, k], location);
+  const weights = packable(b);
+  if (weights === undefined) return undefined;
+  const asked = inner(plain, a, b, false, location);
+  return {
+    problem: problemOf("scaledMatmul", asked, location),
+    packed: { weights, problem: problemOf("scaledMatmul", { ...asked, b: weights }, location) },
+    dequantize: spec.dequantize,
+  };
 }
 
 /** b as the product's prologue reads it; undefined where it has none for it. */
@@ -379,14 +483,19 @@ function withOperands(
     scratch: {
       ...product.scratch,
       ...Object.fromEntries(
-        made.map(({ name }) => [
+        made.map(({ name, shape }) => [
           nameOf(name),
-          { dtype: dtypes.bf16, shape: [batch * (name === "a" ? m : n), k] },
+          { dtype: dtypes.bf16, shape: [name === "a" ? layersOf(shape, batch) * m : batch * n, k] },
         ]),
       ),
     },
     launches,
   };
+}
+
+/** Matrices of an operand: one where it has no axis in front. */
+function layersOf(shape: readonly Size[], batch: number): number {
+  return shape.length > 2 ? batch : 1;
 }
 
 /** Rows of a block. */
@@ -395,9 +504,10 @@ const rowsOfBlock = 64;
 function operandLaunch(
   { name, format, layout, shape }: MadeOperand,
   target: string,
-  { m, n, k, batch }: ProductSizes,
+  { m, n, k, batch: layers }: ProductSizes,
   given: { readonly [name: string]: number },
 ): PlannedLaunch {
+  const batch = layersOf(shape, layers);
   const rows = name === "a" ? m : n;
   const [across, along] = format.block;
   const plain = [Math.ceil(rows / across), Math.ceil(k / along)] as const;

@@ -122,7 +122,7 @@ export function withPackedWeights(
           scaleLayout: layout === "tiled" ? "tiled" : "plain",
         }),
         dimensions: {
-          ...{ n, k, ...(weights.batch !== undefined && { batch }) },
+          ...{ ...given, n, k },
           scale_rows: given["b_scale_rows"] ?? n,
           scale_blocks: given["b_scale_blocks"] ?? Math.ceil(k / (weights.group ?? 1)),
         },

@@ -159,22 +159,25 @@ export function raggedDot<
 export function raggedDot(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("raggedDot", spec, fields, location);
+  return libraryOperation(raggedProduct(spec, location), spec);
+}
+
+/** What the operation consists of; of use to others that compute operands for it. */
+export function raggedProduct(spec: GivenSpec, location: Location) {
   const problem = dotProblem(spec, location);
   const groups = problem.b.shape[0] ?? 0;
   const groupSizes = groupSizesOf("raggedDot", spec.groupSizes, groups, location);
   const { configuration } = spec;
-  return libraryOperation(
-    {
-      name: "ragged_dot",
-      inputs: {
-        ...{ a: problem.a, b: problem.b, groupSizes },
-        ...{ ...problem.inputs, ...problem.prologueInputs },
-      },
-      outputs: { out: problem.out },
-      plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
+  return {
+    name: "ragged_dot",
+    inputs: {
+      ...{ a: problem.a, b: problem.b, groupSizes },
+      ...{ ...problem.inputs, ...problem.prologueInputs },
     },
-    spec,
-  );
+    outputs: { out: problem.out },
+    plan: (dimensions: { readonly [name: string]: number }, target: Target) =>
+      planOf(problem, configuration, dimensions, target, location),
+  };
 }
 
 /** What either form of specification gives. */
