@@ -86,7 +86,7 @@ export function blocksOf(
   blocks: Tile,
   { record, rounding, stored }: BlockQuantization,
   isShort: boolean,
-  globalScale: Ref<"f32"> | undefined,
+  globalScale: Ref | undefined,
 ): BlocksOfTile {
   // Of numbers of 16 bits two at a time.
   const unscaled: Quotients = {
@@ -96,7 +96,7 @@ export function blocksOf(
   const scaled =
     globalScale === undefined
       ? unscaled
-      : globalQuotients(unscaled, globalScale.at(0).loadScalar(), isShort);
+      : globalQuotients(unscaled, globalScale.at(0).loadScalar().cast(dtypes.f32), isShort);
   const { codes, divided } = scaleTiles(scaled.largest, record, rounding, isShort);
   const elements = (): Tile =>
     asStored(divided(scaled.numbers).cast<DTypeName>(record.element), record.element, stored);

@@ -266,8 +266,12 @@ class RowBody {
     return tiles;
   }
 
+  #ref(name: string): Ref {
+    return this.#argument[name] as Ref;
+  }
+
   #window(name: string, position: number, starts: readonly Index[]): Ref {
-    return this.#form.window(this.#argument[name] as Ref, position, starts, this.#sizes());
+    return this.#form.window(this.#ref(name), position, starts, this.#sizes());
   }
 
   #sizes(): readonly number[] {
@@ -291,14 +295,12 @@ class RowBody {
     const along = record.block[1];
     // What lies beyond the end of a row is in no block.
     const blocks = piece.within(out, 0).reshape([rows, 1, columns / along, along]);
-    const global = record.hasGlobalScale
-      ? (this.#argument["globalScale"] as Ref<"f32">)
-      : undefined;
+    const global = record.hasGlobalScale ? this.#ref("globalScale") : undefined;
     const { codes, elements } = blocksOf(blocks, quantization, out.dtype.bits === 16, global);
     const sizes = this.#sizes().with(-1, columns / along);
     const starts = [...this.#starts, start.shr(Math.log2(along))];
     const window = starts.map((each, axis) => slice(each, sizes[axis] ?? 1));
-    const scales = (this.#argument["outScale"] as Ref).at(...window);
+    const scales = this.#ref("outScale").at(...window);
     scales.store(codes.reshape(scales.shape.map(Number)));
     return { ...results, out: elements().reshape([rows, columns]) };
   }
