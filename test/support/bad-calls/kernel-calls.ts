@@ -427,7 +427,7 @@ export const kernelCalls: readonly BadCall[] = [
     a: parameter(() => "mxfp4"),
     b: parameter(() => "mxfp8e4m3"),
     batched: flag,
-    grouped: flag,
+    grouped: optional(() => false, "boolean"),
     scaleLayout: optional(() => ({ a: "plain" }), "object", "bare"),
     globalScale: flag,
     out: optional(() => f32),
