@@ -218,11 +218,12 @@ function pairsOf(
 function scalesToBf16(emission: Emission, word: Register, used: number): readonly Register[] {
   const { code } = emission;
   const zero = bothHalves(emission, 0, 0);
+  // No instruction on halves takes a number as it is.
+  const least = bothHalves(emission, 0x40, 0x40);
   const selectors = used > 2 ? [0x1404, 0x3424] : [0x1404];
   return selectors.map((selector) => {
     const apart = code.make("b32", "prmt.b32", word, integer(0), integer(selector));
     const placed = code.make("b32", "shr.u32", apart, integer(1));
-    const least = integer(0x00400040);
     const power = code.make("b32", "max.u16x2", placed, least);
     return halfFma(emission, bf16, "word", power, zero, power);
   });

@@ -9,6 +9,8 @@ import { lower } from "../../../lower/stages.ts";
 import { open } from "../../../runtime/open.ts";
 import { targets } from "../../../targets/target.ts";
 import { printPtx } from "../../printer.ts";
+import { hasPtxas } from "../../../../test/ptxas.ts";
+import { assemble } from "../../../../test/support/accepted-assembly.ts";
 
 const words = new DataView(new ArrayBuffer(4));
 
@@ -98,6 +100,8 @@ test("every f8e8m0fnu as bf16, subnormal and NaN, whole words and fewer", async 
           out.at(slice(from, count)).store(x.at(slice(from, count)).load().cast(bf16));
       },
     );
+    const ptx = printPtx(lower(cast.kernel, targets.sm_90a).module);
+    if (hasPtxas) expect(assemble(ptx, "sm_90a")).toBe("");
     const codes = Array.from({ length: 256 }, (_, code) => code);
     const { out } = await device.run(cast, {
       x: fromElements(f8e8m0fnu, [256], Uint8Array.from(codes)),
