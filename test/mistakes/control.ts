@@ -255,7 +255,7 @@ export const controlMistakes = mistakeTable(import.meta.url, [
         scoped({ kept: gmem(f32, [64]) }, () => undefined); // <- scoped global memory
       }),
     message: "kept cannot be allocated by scoped",
-    expected: "smem(…), barrier(…), clusterBarrier(…), semaphore(…) or union(…)",
+    expected: "smem(…), tmem(…), barrier(…), clusterBarrier(…), semaphore(…) or union(…)",
     found: "gmem(…)",
   },
   {

@@ -125,7 +125,7 @@ export const launchMistakes = mistakeTable(import.meta.url, [
     // @ts-expect-error there is no such device
     make: () => open("quantum"), // <- unknown device
     message: "there is no device quantum",
-    expected: "gpu, emulator, simulator",
+    expected: "gpu, cpu, emulator, simulator",
   },
   {
     name: "argument left out",

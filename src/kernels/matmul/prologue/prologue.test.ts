@@ -374,10 +374,6 @@ describe("prologues", () => {
       ["TW9902", () => quantized(never(f32), [k, n], { scale: bf16 })],
       ["TW9902", () => quantized(i4, never([k]), { scale: bf16 })],
       ["TW9902", () => quantized(i4, [k, n], { scale: bf16, groupSize: 48 })],
-      [
-        "TW9902",
-        () => quantizeWeights({ x: f32, b: quantized(i4, [k, n], { scale: bf16, groupSize: 64 }) }),
-      ],
       ["TW9902", () => quantized(i4, [k, n], { scale: never(f32) })],
       ["TW1033", () => quantized(i4, [k, n], never({ scale: bf16, zeros: i4 }))],
       ["TW9902", () => quantizeWeights({ x: f32, b: never(bf16) })],
