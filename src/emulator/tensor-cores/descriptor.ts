@@ -19,6 +19,8 @@
  *
  * The swizzle exchanges chunks by bits 7 and up of the address, counted from the base offset.
  */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { CollectiveInstruction } from "../collective.ts";
 
 export type SwizzleWidth = 0 | 32 | 64 | 128;
 
@@ -143,4 +145,19 @@ export function gatherOperand(
       }
     }
   return operand;
+}
+
+/** What a launch says of a descriptor that names no matrix, of wgmma, of tcgen05.mma or of tcgen05.cp. */
+export function descriptorError(
+  { instruction, location }: CollectiveInstruction,
+  bits: bigint,
+  why: string,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW8073",
+    message: `${instruction.opcode}: descriptor 0x${bits.toString(16)}: ${why}`,
+    location,
+    expected: "a descriptor of a matrix in shared memory",
+    found: why,
+  });
 }

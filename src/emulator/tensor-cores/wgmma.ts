@@ -13,6 +13,7 @@ import type {
 } from "../collective.ts";
 import {
   decodeDescriptor,
+  descriptorError,
   descriptorProblem,
   gatherOperand,
   operandChunks,
@@ -222,14 +223,7 @@ function recordOperand(
   operand: OperandShape,
   quarter: number,
 ): void {
-  const invalid = (why: string): TilewrightError =>
-    new TilewrightError({
-      code: "TW8073",
-      message: `${instruction.instruction.opcode}: descriptor 0x${bits.toString(16)}: ${why}`,
-      location: instruction.location,
-      expected: "a descriptor of a matrix in shared memory",
-      found: why,
-    });
+  const invalid = (why: string) => descriptorError(instruction, bits, why);
   const problem = descriptorProblem(bits);
   if (problem !== undefined) throw invalid(problem);
   const { shared } = warp.block;

@@ -18,6 +18,7 @@ import type {
   Place,
 } from "../collective.ts";
 import { checkWritten } from "../reports.ts";
+import { descriptorError } from "../tensor-cores/descriptor.ts";
 import { submit } from "./issue.ts";
 import { decodeMatrixDescriptor, rowChunk, stretches } from "./matrix-descriptor.ts";
 import { pairOf } from "./pairs.ts";
@@ -139,14 +140,7 @@ function sourceChunks(
   bits: bigint,
   { shared }: BlockView,
 ): Int32Array {
-  const problem = (why: string): TilewrightError =>
-    new TilewrightError({
-      code: "TW8073",
-      message: `${instruction.instruction.opcode}: descriptor 0x${bits.toString(16)}: ${why}`,
-      location: instruction.location,
-      expected: "a descriptor of a matrix in shared memory",
-      found: why,
-    });
+  const problem = (why: string) => descriptorError(instruction, bits, why);
   const descriptor = decodeMatrixDescriptor(bits);
   if (typeof descriptor === "string") throw problem(descriptor);
   if (descriptor.swizzle === "128 by 32") throw problem("its swizzle is that of tf32");

@@ -20,6 +20,7 @@ import { constantOf } from "../tensor-cores/operands.ts";
 import { lanesOf } from "../asynchronous.ts";
 import { decodeInstructionDescriptor, productKinds } from "./instruction-descriptor.ts";
 import type { InstructionDescriptor, ProductOpcode } from "./instruction-descriptor.ts";
+import { descriptorError } from "../tensor-cores/descriptor.ts";
 import { submit } from "./issue.ts";
 import { decodeMatrixDescriptor, matrixChunks, stretches } from "./matrix-descriptor.ts";
 import type { MatrixShape } from "./matrix-descriptor.ts";
@@ -171,14 +172,7 @@ function matrixAt(
   block: BlockView,
   machine: CollectiveCall["machine"],
 ): SharedMatrix {
-  const problem = (why: string): TilewrightError =>
-    new TilewrightError({
-      code: "TW8073",
-      message: `${instruction.instruction.opcode}: descriptor 0x${bits.toString(16)}: ${why}`,
-      location: instruction.location,
-      expected: "a descriptor of a matrix in shared memory",
-      found: why,
-    });
+  const problem = (why: string) => descriptorError(instruction, bits, why);
   const descriptor = decodeMatrixDescriptor(bits);
   if (typeof descriptor === "string") throw problem(descriptor);
   const isTf32 = shape.elementBytes === 4 && shape.major === "mn";
