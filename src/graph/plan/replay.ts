@@ -1,8 +1,9 @@
 /**
  * A compiled program run again and again. Arguments that lie on the device are bound where they lie, and what was bound is
  * kept by their places in memory, so that a loop which hands its results back in binds once; host tensors are written
- * into arrays that the program keeps, and so are small arrays that lie elsewhere at every call. A result lies in the memory of a donated argument where it can; else a small one
- * is copied into an array of its own, and a large one is written there, for which the program is bound anew.
+ * into arrays that the program keeps, once as long as the same ones come, and so are small arrays that lie elsewhere at every call. A result lies in
+ * the memory of a donated argument where it can; else a small one is copied into an array of its own, and a large one is written there, for
+ * which the program is bound anew.
  *
  *   step(params, batch)   donated params      params -> params, one bound program; batch written; loss copied out
  */
@@ -36,6 +37,8 @@ export class Replay {
   readonly #device: Device;
   readonly #program: Program;
   readonly #inputs = new Map<number, DeviceArray>();
+  /** The host tensors that lie in `#inputs`; what they hold never changes. */
+  readonly #written = new Map<number, WeakRef<Tensor>>();
   readonly #outputs = new Map<number, DeviceArray>();
   /** The arguments of the last run that lay on the device, by their places. */
   readonly #last = new Map<number, DeviceArray>();
@@ -124,8 +127,10 @@ export class Replay {
     const array = (isTaken ? undefined : this.#inputs.get(place)) ?? this.#allocate(type);
     if (isTaken) own.push(array);
     else this.#inputs.set(place, array);
-    if (given.data.length > 0)
-      await this.#device.write(array, fromElements(array.dtype, array.shape, given.data));
+    if (given.data.length === 0 || this.#written.get(place)?.deref() === given) return array;
+    this.#written.delete(place);
+    await this.#device.write(array, fromElements(array.dtype, array.shape, given.data));
+    if (!isTaken) this.#written.set(place, new WeakRef(given));
     return array;
   }
 
@@ -138,6 +143,7 @@ export class Replay {
     if (own === undefined && before === given) return given;
     const array = own ?? this.#allocate(this.#program.plan.parameters[place] as TensorType);
     this.#inputs.set(place, array);
+    this.#written.delete(place);
     const flat = this.#allocating(() => given.reshape(array.shape));
     await this.#device.copy(flat, array);
     return array;
