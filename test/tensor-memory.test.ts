@@ -12,6 +12,8 @@ import {
   dot,
   f16,
   f32,
+  f4e2m1fn,
+  f6e3m2fn,
   f8e4m3fn,
   f8e5m2,
   f8e8m0fnu,
@@ -178,7 +180,12 @@ describe("scales of blocks", () => {
   const rightScale = (row: number, block: number): number => 2 ** (((2 * row + block) % 5) - 2);
 
   /** Scales as they lie in memory: atoms of 128 rows by 4 blocks. */
-  function atoms(rows: number, blocks: number, of: (row: number, block: number) => number) {
+  function atoms(
+    dtype: DType,
+    rows: number,
+    blocks: number,
+    of: (row: number, block: number) => number,
+  ) {
     const shape = [Math.ceil(rows / 128), Math.ceil(blocks / 4), 32, 16] as const;
     const values = new Float64Array(shape[0] * shape[1] * 512).fill(1);
     for (let row = 0; row < rows; row += 1)
@@ -186,50 +193,57 @@ describe("scales of blocks", () => {
         const atom = (row >> 7) * shape[1] + (block >> 2);
         values[atom * 512 + (row & 31) * 16 + ((row >> 5) & 3) * 4 + (block & 3)] = of(row, block);
       }
-    return fromNumbers(f8e8m0fnu, shape, values);
+    return fromNumbers(dtype, shape, values);
   }
 
-  test.each([
-    [128, 16, 64],
-    [128, 160, 192],
-  ])("%i × %i × %i", async (m, n, k) => {
-    const blocks = k / 32;
-    const wide = { a: [1, Math.ceil(blocks / 4)], b: [Math.ceil(n / 128), Math.ceil(blocks / 4)] };
-    const places = {
-      a: [128, 4 * Math.ceil(blocks / 4)],
-      b: [128 * Math.ceil(n / 128), 4 * Math.ceil(blocks / 4)],
-    };
-    const definition = kernel(
+  interface ScaledForm {
+    readonly formats: readonly [a: DType, b: DType, scales: DType];
+    readonly block: 16 | 32;
+    readonly shape: readonly [m: number, n: number, k: number];
+    readonly aInTensorMemory?: boolean;
+  }
+
+  function scaling({ formats, block: each, shape, aInTensorMemory = false }: ScaledForm) {
+    const [aFormat, bFormat, scaleFormat] = formats;
+    const [m, n, k] = shape;
+    const blocks = Math.ceil(k / each / 4);
+    const wide = { a: [1, blocks], b: [Math.ceil(n / 128), blocks] };
+    const places = { a: [128, 4 * blocks], b: [128 * Math.ceil(n / 128), 4 * blocks] };
+    return kernel(
       {
         name: "scaled",
         inputs: {
-          x: tensor(f8e4m3fn, [m, k]),
-          y: tensor(f8e5m2, [n, k]),
-          xScales: tensor(f8e8m0fnu, [...wide.a, 32, 16]),
-          yScales: tensor(f8e8m0fnu, [...wide.b, 32, 16]),
+          x: tensor(aFormat, [m, k]),
+          y: tensor(bFormat, [n, k]),
+          xScales: tensor(scaleFormat, [...wide.a, 32, 16]),
+          yScales: tensor(scaleFormat, [...wide.b, 32, 16]),
         },
         outputs: { out: tensor(f32, [m, n]) },
         scratch: {
           sums: tmem(f32, [m, n]),
-          a: smem(f8e4m3fn, [m, k]),
-          b: smem(f8e5m2, [n, k]),
-          first: smem(f8e8m0fnu, [...wide.a, 32, 16]),
-          second: smem(f8e8m0fnu, [...wide.b, 32, 16]),
-          aScales: tmem(f8e8m0fnu, places.a, { scales: true }),
-          bScales: tmem(f8e8m0fnu, places.b, { scales: true }),
+          a: smem(aFormat, [m, k]),
+          b: smem(bFormat, [n, k]),
+          factor: tmem(aFormat, [m, aInTensorMemory ? k : 64], { packed: true }),
+          first: smem(scaleFormat, [...wide.a, 32, 16]),
+          second: smem(scaleFormat, [...wide.b, 32, 16]),
+          aScales: tmem(scaleFormat, places.a, { scales: true }),
+          bScales: tmem(scaleFormat, places.b, { scales: true }),
           done: barrier(),
         },
       },
       (all) => {
-        const { a, b, first, second, aScales, bScales, sums, done, out } = all;
+        const { a, b, first, second, aScales, bScales, sums, factor, done, out } = all;
         a.store(all.x.load());
         b.store(all.y.load());
+        if (aInTensorMemory) factor.store(all.x.load());
         first.store(all.xScales.load());
         second.store(all.yScales.load());
         commitShared();
         tcgen05Copy(first, aScales);
         tcgen05Copy(second, bScales);
-        tcgen05Mma(sums, a, b.transpose(), { adds: false, scales: [aScales, bScales] });
+        const scales = [aScales, bScales] as const;
+        const left = aInTensorMemory ? factor : a;
+        tcgen05Mma(sums, left, b.transpose(), { adds: false, scales, block: each });
         tcgen05Commit(done);
         done.wait();
         for (let column = 0; column < n; column += 16) {
@@ -238,21 +252,77 @@ describe("scales of blocks", () => {
         }
       },
     );
+  }
+
+  const mixed = [f8e4m3fn, f8e5m2, f8e8m0fnu] as const;
+  const fours = [f4e2m1fn, f4e2m1fn, f8e8m0fnu] as const;
+  const nvfp4 = [f4e2m1fn, f4e2m1fn, f8e4m3fn] as const;
+  test.each<[string, ScaledForm, string]>([
+    [
+      "e4m3 by e5m2",
+      { formats: mixed, block: 32, shape: [128, 16, 64] },
+      "mxf8f6f4.block_scale.scale_vec::1X",
+    ],
+    [
+      "e4m3 by e5m2, several atoms",
+      { formats: mixed, block: 32, shape: [128, 160, 192] },
+      "mxf8f6f4.block_scale.scale_vec::1X",
+    ],
+    [
+      "e3m2 in tensor memory by e4m3",
+      {
+        formats: [f6e3m2fn, f8e4m3fn, f8e8m0fnu],
+        block: 32,
+        shape: [128, 16, 64],
+        aInTensorMemory: true,
+      },
+      "mxf8f6f4.block_scale.scale_vec::1X",
+    ],
+    [
+      "mxfp4",
+      { formats: fours, block: 32, shape: [128, 160, 384] },
+      "mxf4.block_scale.scale_vec::2X",
+    ],
+    [
+      "mxfp4 in tensor memory",
+      { formats: fours, block: 32, shape: [128, 16, 128], aInTensorMemory: true },
+      "mxf4.block_scale.scale_vec::2X",
+    ],
+    [
+      "nvfp4",
+      { formats: nvfp4, block: 16, shape: [128, 160, 192] },
+      "mxf4nvf4.block_scale.scale_vec::4X",
+    ],
+    [
+      "FP4 with e8m0 for each 16",
+      { formats: fours, block: 16, shape: [128, 16, 128] },
+      "mxf4nvf4.block_scale.scale_vec::4X",
+    ],
+  ])("of %s", async (_, form, opcode) => {
+    const {
+      formats: [aFormat, bFormat, scaleFormat],
+      block: each,
+      shape: [m, n, k],
+    } = form;
+    const definition = scaling(form);
+    // Those of e4m3 have a mantissa.
+    const scaleOf = (row: number, at: number): number =>
+      scaleFormat === f8e4m3fn ? (1 + ((row + 3 * at) % 6)) / 4 : leftScale(row, at);
     const inputs = {
-      x: matrix(f8e4m3fn, m, k, true, left),
-      y: matrix(f8e5m2, n, k, true, (column, row) => right(row, column)),
-      xScales: atoms(m, blocks, leftScale),
-      yScales: atoms(n, blocks, rightScale),
+      x: matrix(aFormat, m, k, true, left),
+      y: matrix(bFormat, n, k, true, (column, row) => right(row, column)),
+      xScales: atoms(scaleFormat, m, k / each, scaleOf),
+      yScales: atoms(scaleFormat, n, k / each, rightScale),
     };
-    const expected = Array.from({ length: m * n }, (_, at) => {
+    const expected = Array.from({ length: m * n }, (_value, at) => {
       const [row, column] = [Math.floor(at / n), at % n];
       let total = 0;
-      for (let each = 0; each < k; each += 1)
+      for (let depth = 0; depth < k; depth += 1)
         total +=
-          left(row, each) *
-          right(each, column) *
-          leftScale(row, each >> 5) *
-          rightScale(column, each >> 5);
+          left(row, depth) *
+          right(depth, column) *
+          scaleOf(row, Math.floor(depth / each)) *
+          rightScale(column, Math.floor(depth / each));
       return total;
     });
     for (const kind of ["simulator", "emulator"] as const) {
@@ -261,10 +331,9 @@ describe("scales of blocks", () => {
       device.dispose();
       expect([...toNumbers(out)], kind).toEqual(expected);
     }
-    if (hasPtxas)
-      expect(assemble(printPtx(lower(definition.kernel, targets.sm_100a).module), "sm_100a")).toBe(
-        "",
-      );
+    const ptx = printPtx(lower(definition.kernel, targets.sm_100a).module);
+    expect(ptx).toContain(`kind::${opcode}`);
+    if (hasPtxas) expect(assemble(ptx, "sm_100a")).toBe("");
   });
 });
 

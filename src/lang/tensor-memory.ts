@@ -11,6 +11,7 @@
  */
 import type { DTypeName } from "../formats/dtype.ts";
 import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { barrierOperands } from "./barriers.ts";
 import type { Barrier } from "./barriers.ts";
@@ -25,8 +26,10 @@ import { useValue, wrongKind } from "./traced.ts";
 export interface Tcgen05MmaOptions {
   /** Where it is false, the product takes the place of what is in `sums` instead of being added to it. */
   readonly adds?: Scalar<"bool"> | boolean;
-  /** Scales of FP8 factors in tensor memory, for each 32 along k: of the rows of a, and of the columns of b. */
+  /** Scales of narrow factors in tensor memory, for each block along k: of the rows of a, and of the columns of b. */
   readonly scales?: readonly [aScales: Ref, bScales: Ref];
+  /** Elements along k that share a scale: 32 with scales of f8e8m0fnu, and 16 with those of f8e4m3fn, unless given. */
+  readonly block?: 16 | 32;
 }
 
 /**
@@ -42,13 +45,9 @@ export function tcgen05Mma<D extends DTypeName>(
   const location = captureLocation();
   for (const [role, ref] of Object.entries({ sums, a, b }))
     if (!(ref instanceof Ref)) wrongKind(`${role} of tcgen05Mma`, "a window", ref, location);
-  requireKnownOptions("tcgen05Mma", options, ["adds", "scales"], "TW1033", location);
-  const { adds = true, scales } = options;
-  if (
-    scales !== undefined &&
-    !(Array.isArray(scales) && scales.length === 2 && scales.every((each) => each instanceof Ref))
-  )
-    wrongKind("scales of tcgen05Mma", "two windows, of a and of b", scales, location);
+  requireKnownOptions("tcgen05Mma", options, ["adds", "scales", "block"], "TW1033", location);
+  const { adds = true, scales, block } = options;
+  requireScales(options, location);
   if (typeof adds !== "boolean" && !(adds instanceof Scalar))
     wrongKind("adds of tcgen05Mma", "true, false or a bool scalar", adds, location);
   const condition = typeof adds === "boolean" ? (adds ? undefined : constant(bool, false)) : adds;
@@ -60,7 +59,16 @@ export function tcgen05Mma<D extends DTypeName>(
     aScales: scales && useValue(scales[0], location),
     bScales: scales && useValue(scales[1], location),
   };
-  emit("tcgen05_mma", operands, {}, location);
+  emit("tcgen05_mma", operands, block === undefined ? {} : { block }, location);
+}
+
+function requireScales({ scales, block }: Tcgen05MmaOptions, location: Location): void {
+  const isPair = Array.isArray(scales) && scales.length === 2;
+  if (scales !== undefined && !(isPair && scales.every((each) => each instanceof Ref)))
+    wrongKind("scales of tcgen05Mma", "two windows, of a and of b", scales, location);
+  const isBlock = scales !== undefined && (block === 16 || block === 32);
+  if (block !== undefined && !isBlock)
+    wrongKind("block of tcgen05Mma", "16 or 32, with scales", block, location);
 }
 
 /**

@@ -39,6 +39,7 @@ const fp8Conversion = /^cvt\..*\.(e4m3x2|e5m2x2)/;
 const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[] = [
   [/^wgmma.*\.(s8\.u8|u8\.s8)$/, "8.4"],
   [/^wgmma\.mma_async\.sp/, "8.2"],
+  [/^tcgen05\.mma\..*mxf4nvf4/, "8.7"],
   [/^(wgmma|setmaxnreg|elect|cp\.async\.bulk|cp\.reduce\.async\.bulk|fence\.proxy\.async)/, "8.0"],
   [/^(fence\.mbarrier_init|mbarrier\.expect_tx|mbarrier\.arrive\.expect_tx)/, "8.0"],
   [/^mbarrier\..*(shared::cluster|\.cluster)/, "8.0"],

@@ -223,7 +223,6 @@ function scaleProblem(
 ): string | undefined {
   if (scales === 0) return undefined;
   if (scaleFormat === "ue4m3" && kind !== "mxf4nvf4") return `scales of ue4m3 with kind::${kind}`;
-  if (scaleFormat === "ue8m0" && scales === 4) return "scales of ue8m0 for blocks of 16";
   for (const [id, name] of [
     [idA, "A"],
     [idB, "B"],

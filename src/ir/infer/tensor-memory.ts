@@ -1,7 +1,7 @@
 /** Inference for tensor memory: its tiles, what moves them, and products that add up in it. */
-import type { Value } from "../node.ts";
-import type { DType, DTypeName } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
 import { productInstructions } from "../../targets/product-instructions.ts";
+import { scaleFormats } from "../../targets/scaled-products.ts";
 import type { ProductInstruction } from "../../targets/product-instructions.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import { tmemShapeNamed, tmemShapes } from "../ops/tensor-memory.ts";
@@ -24,6 +24,7 @@ import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { dotAccumulators, operandsText } from "./matrix.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
+import { checkScaledProduct, copyScales } from "./tensor-memory-scales.ts";
 
 const instruction: ProductInstruction = productInstructions.tcgen05;
 
@@ -63,52 +64,13 @@ function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
     instruction.shape.rows.includes(rows) &&
     columns % packing === 0 &&
     dtype.bits <= 32 &&
-    dtype.bits >= 8;
+    (dtype.bits >= 8 || packed);
   if (!fits)
     fail(draft, "TW2301", `tensor memory cannot hold ${dtype.name} of shape ${shapeText(shape)}`, {
-      expected: `[…, rows, columns] with ${instruction.shape.rows.join(" or ")} rows${packing > 1 ? ` and a multiple of ${packing} columns` : ""}, of 8 to 32 bits`,
+      expected: `[…, rows, columns] with ${instruction.shape.rows.join(" or ")} rows${packing > 1 ? ` and a multiple of ${packing} columns` : ""}, of 8 to 32 bits, or packed`,
       found: `${shapeText(shape)} of ${dtype.name}`,
     });
   return [refType("tmem", dtype, shape)];
-}
-
-/** Formats of scales of blocks. */
-const scaleFormats: readonly DTypeName[] = ["f8e8m0fnu"];
-
-/** Elements along k that share a scale. */
-export const scaledBlock = 32;
-
-/** The scales of a factor: a row for each of its own, of 128 together, and a block for each 32 of k, of 4 together. */
-function checkScales(
-  draft: AnyDraft,
-  name: string,
-  value: Value,
-  [rows, k]: readonly [rows: number, k: number],
-): void {
-  const type = refOperand(draft, name, value);
-  requireSpace(draft, name, type, ["tmem"]);
-  const shape = staticShape(draft, type);
-  const wanted = [128 * Math.ceil(rows / 128), 4 * Math.ceil(k / scaledBlock / 4)];
-  if (!sameShape(shape, wanted) || !scaleFormats.includes(type.dtype.name))
-    fail(draft, "TW2308", `${name} do not fit a factor of ${rows} by ${k}`, {
-      expected: `${scaleFormats.join(" or ")}, ${shapeText(wanted)}`,
-      found: typeText(type),
-    });
-}
-
-function copyScales(draft: Draft<"tcgen05_copy">): readonly Type[] {
-  const source = refOperand(draft, "the source", draft.operands.source);
-  const destination = refOperand(draft, "the destination", draft.operands.destination);
-  requireSpace(draft, "the source", source, ["smem"]);
-  requireSpace(draft, "the destination", destination, ["tmem"]);
-  const [rows = 0, blocks = 0] = staticShape(draft, destination);
-  const atoms = [rows / 128, blocks / 4, 32, 16];
-  if (source.dtype !== destination.dtype || !sameShape(staticShape(draft, source), atoms))
-    fail(draft, "TW2308", "tcgen05Copy of what are no scales of the destination", {
-      expected: `${destination.dtype.name}, ${shapeText(atoms)}`,
-      found: typeText(source),
-    });
-  return [];
 }
 
 /** The rows that each shape of an access can have. */
@@ -181,7 +143,8 @@ function mma(draft: Draft<"tcgen05_mma">): readonly Type[] {
   requireSpace(draft, "the sums", sums, ["tmem"]);
   requireSpace(draft, "the left factor", a, ["smem", "tmem"]);
   requireSpace(draft, "the right factor", b, ["smem"]);
-  const accumulators = tcgen05Accumulators(a.dtype, b.dtype);
+  const isScaled = operands.aScales !== undefined || operands.bScales !== undefined;
+  const accumulators = isScaled ? ["f32"] : tcgen05Accumulators(a.dtype, b.dtype);
   if (!accumulators.includes(sums.dtype.name))
     fail(
       draft,
@@ -197,26 +160,10 @@ function mma(draft: Draft<"tcgen05_mma">): readonly Type[] {
     [sums, a, b].map((each) => staticShape(draft, each)),
     a.dtype,
   );
-  checkBlocks(draft, a, sums, b);
+  if (isScaled) checkScaledProduct(draft, { a, b, sums });
   const { adds } = operands;
   if (adds !== undefined) requireBool(draft, "adds", scalarOperand(draft, "adds", adds).dtype);
   return [];
-}
-
-/** Both factors have scales, or none has. */
-function checkBlocks(draft: Draft<"tcgen05_mma">, a: RefType, sums: RefType, b: RefType): void {
-  const { aScales, bScales } = draft.operands;
-  if (aScales === undefined && bScales === undefined) return;
-  const [m = 0, n = 0] = sums.shape.map(Number);
-  const [k = 0] = b.shape.map(Number);
-  const fits = a.dtype.kind === "float" && a.dtype.bits === 8 && sums.dtype.name === "f32";
-  if (aScales === undefined || bScales === undefined || !fits || m !== 128 || n > 256)
-    return fail(draft, "TW2308", "a product with scales that tcgen05Mma does not make", {
-      expected: "scales of both factors, of FP8, 128 rows, up to 256 columns, sums in f32",
-      found: `${typeText(a)} by ${typeText(b)} with ${bScales === undefined || aScales === undefined ? "scales of one" : "scales of both"}`,
-    });
-  checkScales(draft, "the scales of a", aScales, [m, k]);
-  checkScales(draft, "the scales of b", bScales, [n, k]);
 }
 
 function checkShapes(

@@ -61,7 +61,7 @@ export const tensorMemoryOps = defineOps({
   },
   tcgen05_mma: {
     summary:
-      "Starts sums + a * b in tensor memory; a is a window [m, k] of shared or tensor memory, b one [k, n] of shared memory. Where `adds` is false, the product takes the place of what is there. With scales, [rows, blocks of k] of a and of the columns of b, each block counts times its scale.",
+      "Starts sums + a * b in tensor memory; a is a window [m, k] of shared or tensor memory, b one [k, n] of shared memory. Where `adds` is false, the product takes the place of what is there. With scales, [rows, blocks of k] of a and of the columns of b, each `block` of k counts times its scale: 16 elements of e4m3 scales and 32 of e8m0, unless told.",
     operands: {
       sums: "one",
       a: "one",
@@ -70,7 +70,7 @@ export const tensorMemoryOps = defineOps({
       aScales: "optional",
       bScales: "optional",
     },
-    attributes: {},
+    attributes: { block: "integer?" },
     regions: {},
     traits: {
       ...acts,

@@ -45,7 +45,7 @@ const outsideTiles = "the window cuts through tiles";
 /** The form in which wgmma reads the operand, or why it cannot. */
 export function wgmmaForm(view: SharedView, operand: WgmmaOperand): WgmmaForm | string {
   const { bits, layout } = view;
-  if (bits !== 8 && bits !== 16 && bits !== 32)
+  if (![4, 8, 16, 32].includes(bits))
     return `wgmma reads no elements of ${bits} bits from shared memory`;
   const tiled = tiledAxes(view);
   if (tiled === undefined) return outsideTiles;

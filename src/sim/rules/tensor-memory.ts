@@ -7,11 +7,15 @@
  */
 import type { Elements } from "../../formats/dtype.ts";
 import { multiplyScaled } from "../../formats/arithmetic/scaled-product.ts";
+import type { ScaledProduct } from "../../formats/arithmetic/scaled-product.ts";
 import { dotElements } from "../../formats/arithmetic/index.ts";
 import type { DotShape } from "../../formats/arithmetic/index.ts";
 import type { Op } from "../../ir/node.ts";
 import type { tensorMemoryOps } from "../../ir/ops/tensor-memory.ts";
 import { refOf } from "../../ir/traverse.ts";
+import { scaledKindOf } from "../../ir/infer/tensor-memory-scales.ts";
+import { narrowName } from "../../targets/scaled-products.ts";
+import type { ScaledKind } from "../../targets/scaled-products.ts";
 import { completion, Knowledge } from "../../happens-before/knowledge.ts";
 import type { Epoch } from "../../happens-before/knowledge.ts";
 import type { Agent } from "../agent.ts";
@@ -69,6 +73,7 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
   const { aScales, bScales } = op.operands;
   const scaleSlots = code.slotsOf([aScales, bScales].flatMap((each) => each ?? []));
   const adding = adds && code.slot(adds);
+  const kind = scaledKindOf(op);
   code.emit(op, (agent) => {
     const [into, from, by] = [sumSlot, leftSlot, rightSlot].map((slot) => viewAt(agent, slot ?? 0));
     if (into === undefined || from === undefined || by === undefined)
@@ -87,8 +92,8 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
         readView(view, zeroOf(view.dtype)),
       );
       if (leftElements === undefined || rightElements === undefined) return;
-      if (scales.length === 0) dotElements(shape, leftElements, rightElements, elements);
-      else multiplyBlocks(shape, leftElements, rightElements, scales, elements);
+      if (kind === undefined) dotElements(shape, leftElements, rightElements, elements);
+      else multiplyBlocks(kind, shape, leftElements, rightElements, scales, elements);
       scatter(into, elements);
     };
     start(agent, issue, complete);
@@ -98,28 +103,29 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
 
 /** The same where blocks along k have scales. */
 function multiplyBlocks(
+  kind: ScaledKind,
   { m, n, k, operand, operandB = operand }: DotShape,
   a: Elements,
   b: Elements,
   views: readonly View[],
   sums: Elements,
 ): void {
-  const formats = [operand.name, operandB.name] as const;
-  const [left, right] = views.map((view) => readView(view, 0));
-  const [x, y] = formats;
-  if (x !== "f8e4m3fn" && x !== "f8e5m2") throw new Error(`${x} has no scales`);
-  if (y !== "f8e4m3fn" && y !== "f8e5m2") throw new Error(`${y} has no scales`);
-  const codes = [a, b, left, right].map((each) => {
-    if (!(each instanceof Uint8Array)) throw new Error("FP8 and its scales are codes");
-    return each;
-  });
-  const [ofA, ofB, scalesA, scalesB] = codes;
-  if (!ofA || !ofB || !scalesA || !scalesB) throw new Error("both factors have scales");
-  const scaleColumns = views[0]?.sizes[1] ?? 0;
-  multiplyScaled(
-    { m, n, k, formats: [x, y], a: ofA, b: ofB, scales: [scalesA, scalesB], scaleColumns },
-    sums,
-  );
+  const [left, right] = views;
+  if (left === undefined || right === undefined) throw new Error("both factors have scales");
+  const product: ScaledProduct = {
+    ...{ m, n, k, depth: kind.depth, block: kind.block },
+    formats: [narrowName(operand), narrowName(operandB)],
+    ...{ a: codesOf(a), b: codesOf(b) },
+    scales: [codesOf(readView(left, 0)), codesOf(readView(right, 0))],
+    scaleColumns: [left.sizes[1] ?? 0, right.sizes[1] ?? 0],
+    scaleFormat: kind.scales === "f8e4m3fn" ? "ue4m3" : "ue8m0",
+  };
+  multiplyScaled(product, sums);
+}
+
+function codesOf(elements: Elements): Uint8Array {
+  if (!(elements instanceof Uint8Array)) throw new Error("narrow floats and scales are codes");
+  return elements;
 }
 
 /** A copy of scales; it follows no product, since one that runs may still read what was there. */

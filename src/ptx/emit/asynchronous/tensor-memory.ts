@@ -10,6 +10,7 @@
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
 import type { TmemShape, tensorMemoryOps } from "../../../ir/ops/tensor-memory.ts";
+import { scaledKindOf } from "../../../ir/infer/tensor-memory-scales.ts";
 import { refOf } from "../../../ir/traverse.ts";
 import { elementTable } from "../../../layout/algebra/element-maps.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
@@ -25,13 +26,20 @@ import {
 import { productInstructions } from "../../../targets/product-instructions.ts";
 import { warpsPerGroup } from "../../../targets/target.ts";
 import type { Operand, Register } from "../../module.ts";
-import { address, braces, discard, integer, pair } from "../../operands.ts";
+import { address, braces, integer } from "../../operands.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
-import { sharedStart } from "../memory/shared.ts";
 import { insideIndices, insideOffset } from "../memory/bounds-traps.ts";
 import { barrierAddress, blockBarrier } from "../synchronization.ts";
 import type { TensorValue } from "../values.ts";
 import { sharedOperand, sharedRef } from "./products.ts";
+import { descriptorVersion, issuingLane } from "./tensor-memory-issue.ts";
+import {
+  copyToTensor,
+  scaledDescriptor,
+  scaledFormatCodes,
+  scaledOpcode,
+  scalesAddress,
+} from "./tensor-memory-scales.ts";
 
 const { tcgen05 } = productInstructions;
 
@@ -279,14 +287,6 @@ function store(op: Op<"tmem_store">, context: EmitContext): void {
   code.emit("tcgen05.wait::st.sync.aligned");
 }
 
-/** The lane whose products a commit is told of: always the same one of an agent. */
-function issuingLane({ code, numbers, scope }: EmitContext): Register {
-  if (scope.warps > 1) return numbers.elected;
-  const elected = code.register("pred");
-  code.emit("elect.sync", [pair(discard, elected), integer(-1)]);
-  return elected;
-}
-
 const kinds: { readonly [N in DTypeName]?: string } = {
   f16: "f16",
   bf16: "f16",
@@ -318,26 +318,24 @@ function codeOf(codes: { readonly [N in DTypeName]?: number }, { name }: DType):
 interface Described {
   readonly sum: DType;
   readonly formats: readonly [a: DType, b: DType];
+  readonly codes: { readonly [N in DTypeName]?: number };
   readonly transposed: readonly [a: boolean, b: boolean];
   readonly rows: number;
   readonly columns: number;
 }
 
 /** The instruction descriptor: formats, which operands lie along their rows, and the shape. */
-function describe({ sum, formats: [a, b], transposed, rows, columns }: Described): number {
+function describe({ sum, formats: [a, b], codes, transposed, rows, columns }: Described): number {
   return (
     (codeOf(sumCodes, sum) << 4) |
-    (codeOf(formatCodes, a) << 7) |
-    (codeOf(formatCodes, b) << 10) |
+    (codeOf(codes, a) << 7) |
+    (codeOf(codes, b) << 10) |
     (Number(transposed[0]) << 15) |
     (Number(transposed[1]) << 16) |
     ((columns >> 3) << 17) |
     ((rows >> 4) << 24)
   );
 }
-
-/** What descriptors of tcgen05 have besides those of wgmma. */
-const descriptorVersion = 1n << 46n;
 
 function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
   const { code } = context;
@@ -362,14 +360,15 @@ function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
   const adding = adds && context.scalar(adds).register;
   const scaled = [op.operands.aScales, op.operands.bScales].flatMap((each) => each ?? []);
   const scales = scaled.map((each) => context.tensor(each));
-  const kind = kinds[left.dtype.name] ?? "";
-  const opcode = `tcgen05.mma.cta_group::1.kind::${scales.length > 0 ? `mx${kind}.block_scale.scale_vec::1X` : kind}`;
+  const kind = scaledKindOf(op);
+  const opcode = `tcgen05.mma.cta_group::1.kind::${kind === undefined ? (kinds[left.dtype.name] ?? "") : scaledOpcode(kind)}`;
   const issued: (readonly Operand[])[] = [];
   for (let column = 0; column < columns; column += tcgen05.shape.mostColumns) {
     const width = Math.min(tcgen05.shape.mostColumns, columns - column);
     const description = describe({
       sum: result.dtype,
       formats: [left.dtype, right.dtype],
+      codes: kind === undefined ? formatCodes : scaledFormatCodes(kind),
       transposed: [first?.transposed ?? false, second.transposed],
       ...{ rows, columns: width },
     });
@@ -379,55 +378,15 @@ function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
         address(into.base, into.columns + column),
         operandA(from),
         second.descriptor(column, from),
-        scales.length === 0 ? descriptor : scaledDescriptor(code, description, from / depth),
-        ...scales.map((each, side) => {
-          const atoms = Math.ceil((side === 0 ? rows : columns) / 128);
-          // Four blocks share a word, and words of all rows lie side by side.
-          return address(each.base, each.columns + 4 * atoms * Math.floor(from / depth / 4));
-        }),
+        kind === undefined ? descriptor : scaledDescriptor(code, description, kind, from),
+        ...scales.map((each, side) =>
+          scalesAddress(each, side === 0 ? rows : columns, from / (kind?.block ?? 1)),
+        ),
         from === 0 && adding !== undefined ? adding : integer(1),
       ]);
   }
   code.guarded(issuingLane(context), () => {
     for (const operands of issued) code.emit(opcode, operands);
-  });
-}
-
-/** Bytes of a word that an instruction takes scales from, and that they are powers of two; the number of rows has another place. */
-function scaledDescriptor(code: EmitContext["code"], description: number, block: number): Register {
-  const byte = block % 4;
-  const plain = description & ~(3 << 4);
-  return code.constant("b32", (plain | (byte << 4) | (1 << 23) | (byte << 29)) >>> 0);
-}
-
-/** An atom of 128 × 4 scales: 32 lanes of four words, without a swizzle, the next eight lanes 128 bytes on. */
-const atomBytes = 512;
-
-function copy(op: Op<"tcgen05_copy">, context: EmitContext): void {
-  const { code } = context;
-  const into = context.tensor(op.operands.destination);
-  const [rows = 0, blocks = 0] = refOf(op.operands.destination).shape.map(Number);
-  const start = sharedStart(context, sharedRef(context, op.operands.source));
-  const low = code.make("b32", "bfe.u32", start.base, integer(4), integer(14));
-  const fixed = descriptorVersion | (8n << 32n) | (1n << 16n);
-  const at = code.make(
-    "b32",
-    "add.u32",
-    low,
-    integer(Number(fixed & 0xffffffffn) + (start.offset >> 4)),
-  );
-  const base = code.make("b64", "mov.b64", braces([at, code.constant("b32", fixed >> 32n)]));
-  const [ofRows, ofBlocks] = [rows / 128, blocks / 4];
-  const issued: (readonly Operand[])[] = [];
-  for (let row = 0; row < ofRows; row += 1)
-    for (let block = 0; block < ofBlocks; block += 1) {
-      const atom = row * ofBlocks + block;
-      const descriptor =
-        atom === 0 ? base : code.make("b64", "add.s64", base, integer((atom * atomBytes) >> 4));
-      issued.push([address(into.base, into.columns + 4 * (row + ofRows * block)), descriptor]);
-    }
-  code.guarded(issuingLane(context), () => {
-    for (const operands of issued) code.emit("tcgen05.cp.cta_group::1.32x128b.warpx4", operands);
   });
 }
 
@@ -450,6 +409,6 @@ export const tensorMemoryRules: EmitRules<typeof tensorMemoryOps> = {
   tmem_load: load,
   tmem_store: store,
   tcgen05_mma: multiply,
-  tcgen05_copy: copy,
+  tcgen05_copy: copyToTensor,
   tcgen05_commit: commit,
 };

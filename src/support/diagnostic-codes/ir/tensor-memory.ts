@@ -55,7 +55,7 @@ export const tensorMemoryCodes = registerCodes({
   TW2308: {
     title: "scales that do not fit a product",
     cause:
-      "Scales are of FP8 factors of 128 rows, a power of two for each 32 along k. They lie in atoms of 128 rows by 4 blocks: rows and blocks are filled up to these.",
+      "Scales are of narrow factors of 128 rows, f8e8m0fnu for each 32 along k, or of FP4 f8e4m3fn or f8e8m0fnu for each 16. They lie in atoms of 128 rows by 4 blocks: rows and blocks are filled up to these.",
     example: "tcgen05Mma(sums, a, b, { scales: [aScales, bScales] })  // aScales of 64 rows",
     remedy:
       "declare the scales as tmem(f8e8m0fnu, [128, 4], { scales: true }), with 128 more rows and 4 more blocks where the factor has more",
