@@ -38,6 +38,7 @@ import {
   chosenDevice,
   disposeHeldValue,
   downloaded,
+  forgetCopies,
   isHeld,
   noteMade,
   ready,
@@ -332,6 +333,8 @@ export function setMade(value: GraphValue, data: Tensor): void {
 export function disposeValues(values: readonly GraphValue[]): void {
   markUnusable(values, "disposed of");
   for (const value of values) {
+    const data = computed.get(value);
+    if (data !== undefined) forgetCopies(data);
     computed.delete(value);
     deferred.delete(value);
     disposeHeldValue(value);

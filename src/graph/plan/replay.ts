@@ -25,6 +25,9 @@ import type { Allocating, BoundProgram } from "./program.ts";
 /** Bytes of an argument or a result that are rather copied than bound anew. */
 const fewBytes = 1 << 20;
 
+/** Runs in a row with the same array at a place, from which on it is bound where it lies although others were there before. */
+const runsOfSettled = 3;
+
 /** Bound programs that are kept: a loop without donation alternates between a few sets of arrays. */
 const keptBindings = 4;
 
@@ -40,8 +43,8 @@ export class Replay {
   /** The host tensors that lie in `#inputs`; what they hold never changes. */
   readonly #written = new Map<number, WeakRef<Tensor>>();
   readonly #outputs = new Map<number, DeviceArray>();
-  /** The arguments of the last run that lay on the device, by their places. */
-  readonly #last = new Map<number, DeviceArray>();
+  /** The arguments of the last run that lay on the device, by their places, and for how many runs in a row. */
+  readonly #last = new Map<number, { readonly array: DeviceArray; readonly runs: number }>();
   #bindings: readonly Binding[] = [];
   /** What the run at hand allocates by. */
   #allocating: Allocating;
@@ -136,11 +139,13 @@ export class Replay {
 
   /** Where an array is bound: where it lies, unless it is a small one that lies elsewhere each time. */
   async #settled(given: DeviceArray, place: number): Promise<DeviceArray> {
-    const before = this.#last.get(place) ?? given;
-    this.#last.set(place, given);
+    const before = this.#last.get(place);
+    const runs = before?.array === given ? before.runs + 1 : 1;
+    this.#last.set(place, { array: given, runs });
     if (given.bytes > fewBytes || this.takenOver.includes(place)) return given;
     const own = this.#inputs.get(place);
-    if (own === undefined && before === given) return given;
+    const hasMoved = own !== undefined || (before !== undefined && runs === 1);
+    if (!hasMoved || runs >= runsOfSettled) return given;
     const array = own ?? this.#allocate(this.#program.plan.parameters[place] as TensorType);
     this.#inputs.set(place, array);
     this.#written.delete(place);
