@@ -16,14 +16,15 @@
  *   issuer                                                     acquire: its shared clock includes (1, 4)
  *
  * Without the fence only the issuer's generic clock would, and the copy would race with the store.
- * `shared` and `global` are always covered by `generic`. `tensor` holds products alone, whether they are over or not: tensor cores take them in the order
- * in which they were issued, so that a product follows another one that nobody has waited for.
+ * `shared` and `global` are always covered by `generic`. `tensor` holds products alone, whether they are over or not: tensor cores take those on one place in the
+ * order in which they were issued (`product-order.ts`), so that a product follows another one that nobody has waited for.
  *
  * That a thread has *passed a wait* is no access, and no proxy hides it: a copy issued after the wait
  * is acquired by whoever awaits the copy. Waits are therefore steps of a second agent of the thread, which is
  * known to all three clocks at once.
  */
 import { Clock } from "./clock.ts";
+import { ProductOrder } from "./product-order.ts";
 
 /** A step of an agent; accesses belong to the step they are made in. */
 export interface Epoch {
@@ -37,9 +38,14 @@ export class Knowledge {
   readonly generic: Clock;
   readonly shared: Clock;
   readonly global: Clock;
-  readonly tensor: Clock;
+  readonly tensor: ProductOrder;
 
-  constructor(generic: Clock, shared: Clock, global: Clock, tensor: Clock = Clock.empty) {
+  constructor(
+    generic: Clock,
+    shared: Clock,
+    global: Clock,
+    tensor: ProductOrder = ProductOrder.none,
+  ) {
     this.generic = generic;
     this.shared = shared;
     this.global = global;
@@ -74,10 +80,16 @@ export class Knowledge {
     );
   }
 
-  /** With a product known to be issued, which later ones follow. */
-  withIssued({ agent, count }: Epoch): Knowledge {
+  /** With a product or copy of a form known to be issued. */
+  withIssued(form: string, epoch: Epoch): Knowledge {
     const { generic, shared, global, tensor } = this;
-    return new Knowledge(generic, shared, global, tensor.with(agent, count));
+    return new Knowledge(generic, shared, global, tensor.with(form, epoch));
+  }
+
+  /** What a product may rely on in tensor memory, which follows those of a form. */
+  following(form: string): Knowledge {
+    const { generic, shared, global, tensor } = this;
+    return new Knowledge(generic.join(tensor.of(form)), shared, global, tensor);
   }
 }
 
@@ -146,9 +158,9 @@ export class Timeline implements Epoch {
     return this.#lastWait;
   }
 
-  /** Notes a product that it has issued. */
-  issued(epoch: Epoch): void {
-    this.#knowledge = this.#knowledge.withIssued(epoch);
+  /** Notes a product or a copy of a form that it has issued. */
+  issued(form: string, epoch: Epoch): void {
+    this.#knowledge = this.#knowledge.withIssued(form, epoch);
   }
 
   /** Learns that an asynchronous operation has finished. */

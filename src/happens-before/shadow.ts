@@ -100,12 +100,12 @@ export interface ShadowOptions {
   readonly initialised: boolean;
 }
 
-/** What asynchronous operations rely on. No proxy stands before tensor memory, whose products follow each other besides. */
+/** What asynchronous operations rely on. No proxy stands before tensor memory. */
 const asynchronousClocks: { readonly [S in ShadowOptions["space"]]: (known: Knowledge) => Clock } =
   {
     smem: ({ shared }) => shared,
     gmem: ({ global }) => global,
-    tmem: ({ generic, tensor }) => generic.join(tensor),
+    tmem: ({ generic }) => generic,
   };
 
 const untouched: State<never> = {

@@ -9,10 +9,12 @@ import { bf16, f32, f8e4m3fn, f8e8m0fnu } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import {
+  all,
   barrier,
   commitShared,
   full,
   kernel,
+  slice,
   smem,
   tcgen05Commit,
   tcgen05Copy,
@@ -118,6 +120,20 @@ describe("products in tensor memory", () => {
   });
 });
 
+test("products beside each other, and behind a wait, are in any order", async () => {
+  const beside = multiplying(({ sums, a, b, done, out }) => {
+    for (const start of [0, 16])
+      tcgen05Mma(sums.at(all, slice(start, 16)), a, b.at(all, slice(start, 16)), { adds: false });
+    tcgen05Commit(done);
+    done.wait();
+    tcgen05Mma(sums, a, b);
+    tcgen05Commit(done);
+    done.wait();
+    out.store(sums.load());
+  });
+  expect(await codes(beside)).toEqual([]);
+});
+
 describe("what is left out is found", () => {
   test.each<[string, (parts: Parts) => void, RegExp]>([
     [
@@ -150,6 +166,17 @@ describe("what is left out is found", () => {
         out.store(sums.load());
       },
       /TW3001/s,
+    ],
+    [
+      "a wait between products on columns that overlap",
+      ({ sums, a, b, done, out }) => {
+        tcgen05Mma(sums, a, b, { adds: false });
+        tcgen05Mma(sums.at(all, slice(16, 16)), a, b.at(all, slice(0, 16)));
+        tcgen05Commit(done);
+        done.wait();
+        out.store(sums.load());
+      },
+      /TW3001.*sums: tcgen05Mma and tcgen05Mma.*tcgen05Commit/s,
     ],
     [
       "a wait before a factor changes",

@@ -107,7 +107,7 @@ async function smallest(subject: Subject, why: string, equipment: Equipment): Pr
   const { gpu: _, ...others } = equipment;
   const needed = why.startsWith("the GPU") ? equipment : others;
   const kernel = await shrink(subject.kernel, async (smaller) => {
-    const part = { ...subject, kernel: smaller, expected: undefined };
+    const part = { ...subject, kernel: smaller, expected: undefined, near: undefined };
     const verdict = await judge(part, needed);
     return verdict.kind === "different" && category(verdict.why) === wanted;
   });

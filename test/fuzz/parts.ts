@@ -4,6 +4,7 @@ import { f32 } from "../../src/index.ts";
 import type { Tile } from "../../src/index.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import type { Random } from "../../src/support/random.ts";
+import type { Cells } from "./tensor-memory/compute.ts";
 
 /** A kernel with values for its named dimensions, and for those of its scalars that are not any number. */
 export interface Program {
@@ -14,6 +15,8 @@ export interface Program {
   readonly data?: { readonly [name: string]: HostArray };
   /** What the program gives by an account of its own: a line for each array that it writes. */
   readonly expected?: string;
+  /** What arrays hold in the end, within bounds, by an account of its own. */
+  readonly near?: { readonly [name: string]: Cells };
   /** Names of the targets that have its instructions; all unless given. */
   readonly targets?: readonly string[];
 }

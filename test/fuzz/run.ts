@@ -29,6 +29,7 @@ import { touchedInFlight } from "../support/machine-flights.ts";
 import { dataFor, difference, elementsText, scalarFor } from "./data.ts";
 import { reachOf } from "./strides.ts";
 import type { FuzzTarget, Subject } from "./subjects.ts";
+import { farthest } from "./tensor-memory/compute.ts";
 
 /** Runs that take longer say nothing. */
 const limits = { timeLimit: 20_000 };
@@ -234,6 +235,9 @@ export async function judge(subject: Subject, equipment: Equipment = {}): Promis
     const verdict = compare(known, expected, "the simulator");
     if (verdict.kind !== "same") return verdict;
   }
+  const far = expected.kind === "result" ? tooFar(subject, expected.text) : undefined;
+  if (far !== undefined)
+    return { kind: "different", why: `the simulator gives other elements\n${far}` };
   for await (const [name, found] of otherWays(subject, equipment)) {
     if (found.kind === "refused" && isRefusal(found.code))
       return { kind: "skipped", why: found.code };
@@ -241,6 +245,17 @@ export async function judge(subject: Subject, equipment: Equipment = {}): Promis
     if (verdict.kind !== "same") return verdict;
   }
   return { kind: "same" };
+}
+
+/** What of a result is farther from what was computed than it may be. */
+function tooFar({ near = {} }: Subject, text: string): string | undefined {
+  for (const line of text.split("\n")) {
+    const [name = "", ...elements] = line.split(" ");
+    const cells = near[name.slice(0, -1)];
+    const found = cells && farthest(cells, Float64Array.from(elements, Number));
+    if (found !== undefined) return `${name} ${found}`;
+  }
+  return undefined;
 }
 
 function compare(expected: Outcome, found: Outcome, name: string): Verdict {

@@ -10,6 +10,7 @@ import { randomKernel } from "../support/random-kernel.ts";
 import type { Program } from "./parts.ts";
 import { programKinds, programOf } from "./programs.ts";
 import type { ProgramKind } from "./programs.ts";
+import { tensorMemory } from "./tensor-memory/programs.ts";
 
 export const fuzzTargets = ["sm_80", "sm_90a", "sm_100a", "sm_89", "sm_120a"] as const;
 export type FuzzTarget = (typeof fuzzTargets)[number];
@@ -23,6 +24,8 @@ export interface Subject {
   readonly data?: Program["data"] | undefined;
   /** What the simulator is to give, where that is known. */
   readonly expected?: string | undefined;
+  /** Within which bounds. */
+  readonly near?: Program["near"] | undefined;
   readonly target: FuzzTarget;
   readonly schedule: ScheduleName;
   /** Of the data and of the turns. */
@@ -31,19 +34,30 @@ export interface Subject {
   readonly placement?: number | undefined;
 }
 
-export type SubjectKind = "values" | ProgramKind;
+/** Programs on tensor memory, each its own. */
+const tensorPrograms = { tensorMemory };
+export type TensorKind = keyof typeof tensorPrograms;
+export const tensorKinds = Object.keys(tensorPrograms) as readonly TensorKind[];
+
+export type SubjectKind = "values" | ProgramKind | TensorKind;
 
 export const subjectKinds: readonly SubjectKind[] = [
   "values",
   "values",
   "values",
   ...programKinds,
+  ...tensorKinds,
   "carries",
   "edges",
 ];
+function isTensorKind(kind: SubjectKind): kind is TensorKind {
+  return (tensorKinds as readonly string[]).includes(kind);
+}
+
 const schedules: readonly ScheduleName[] = ["fixed", "random", "adversarial"];
 
 function programFor(kind: SubjectKind, seed: number, random: Random): Program {
+  if (isTensorKind(kind)) return tensorPrograms[kind](random);
   if (kind !== "values") return programOf(kind, random);
   // Rows that fill no last block.
   const statements = random.below(4) === 0 ? 19 : 8;
@@ -62,10 +76,18 @@ const referencedKinds = [
   "specialized",
 ] as const;
 
-/** Every fourth program has its results computed beside it; the others are of the kinds that they were before there were such. */
+/**
+ * Every fourth program has its results computed beside it, and one of sixteen others is on tensor memory; the others are of the kinds that they were before there
+ * were such.
+ */
 function kindOf(seed: number, kinds: readonly SubjectKind[], random: Random): SubjectKind {
+  const onTensors = kinds.filter(isTensorKind);
+  if (onTensors.length > 0 && (onTensors.length === kinds.length || seed % 16 === 6))
+    return onTensors[Math.floor(seed / 16) % onTensors.length] ?? "tensorMemory";
   const beside = referencedKinds.filter((kind) => kinds.includes(kind));
-  const others = kinds.filter((kind) => !(referencedKinds as readonly string[]).includes(kind));
+  const others = kinds.filter(
+    (kind) => !(referencedKinds as readonly string[]).includes(kind) && !isTensorKind(kind),
+  );
   const isReferenced = beside.length > 0 && (others.length === 0 || seed % 4 === 1);
   return isReferenced
     ? (beside[Math.floor(seed / 4) % beside.length] ?? "referenced")
@@ -81,7 +103,7 @@ export function subjectOf(
   const random = new Random(seed);
   const kind = kindOf(seed, kinds, random);
   const program = programFor(kind, seed, random);
-  const { kernel, dimensions, scalars, data, expected } = program;
+  const { kernel, dimensions, scalars, data, expected, near } = program;
   const size = kernel.grid.reduce((product, { cluster }) => product * cluster, 1);
   const fitting = among.filter(
     (name) => size <= targets[name].clusterSize && program.targets?.includes(name) !== false,
@@ -89,6 +111,6 @@ export function subjectOf(
   const target = random.pick(fitting.length > 0 ? fitting : among);
   const schedule = random.pick(schedules);
   const placement = random.below(4) === 0 ? undefined : random.below(2 ** 31);
-  const given = { kernel, dimensions, scalars, data, expected };
+  const given = { kernel, dimensions, scalars, data, expected, near };
   return { kind, ...given, target, schedule, seed, placement };
 }

@@ -49,6 +49,15 @@ export interface Outcome {
   readonly problem: string | undefined;
 }
 
+/** Whether a case was refused because it asks for wgmma by its name, or for clusters larger than the target has. */
+export function asksForMore(problem: string, target: string): boolean {
+  return (
+    (problem.startsWith("TW6105:") &&
+      problem.includes(`needs wgmma, which ${target} does not have`)) ||
+    (problem.startsWith("TW3017:") && problem.includes(`larger clusters than ${target} can place`))
+  );
+}
+
 /** Runs a case on the device and on the simulator. */
 export function runCase(device: Device, one: MatrixCase): Promise<Outcome> {
   return runCaseBy((definition, inputs) => runOn(device, definition, inputs), one);

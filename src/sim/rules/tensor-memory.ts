@@ -1,11 +1,11 @@
 /**
- * Simulation of tensor memory. Loads and stores are the thread's own. Products read shared memory through the asynchronous proxy; they follow each other
- * in the order in which they were issued, and everybody else must have heard of their end, by way of a commit:
+ * Simulation of tensor memory. Loads and stores are the thread's own. Products read shared memory through the asynchronous proxy; those on one place follow each
+ * other in the order in which they were issued, and everybody else must have heard of their end, by way of a commit:
  *
  *   thread      tcgen05_mma ─ tcgen05_mma ─ tcgen05_commit ───────── barrier_wait ─ tmem_load
  *   products      └─ ─ ─ ─ ─ ─ └─ ─ ─ ─ ─ ─ ─ ─ ─ ─ arrives when both are over ┘
  */
-import type { Elements } from "../../formats/dtype.ts";
+import type { DType, Elements } from "../../formats/dtype.ts";
 import { multiplyScaled } from "../../formats/arithmetic/scaled-product.ts";
 import type { ScaledProduct } from "../../formats/arithmetic/scaled-product.ts";
 import { dotElements } from "../../formats/arithmetic/index.ts";
@@ -80,11 +80,13 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
       throw new Error("a product has three windows");
     const begins = adding !== undefined && scalarAt(agent, adding) === 0;
     const issue = beginIssue(agent, { writes: true });
+    const form = formOf(into, left.dtype);
+    const behindCopies = behind(issue, copies);
     checkRead(agent, issue, from);
     checkRead(agent, issue, by);
     const scales = scaleSlots.map((slot) => viewAt(agent, slot));
-    for (const view of scales) checkRead(agent, issue, view);
-    checkSums(agent, issue, into, begins);
+    for (const view of scales) checkRead(agent, behindCopies, view);
+    checkSums(agent, behind(issue, form), into, begins);
     const complete = (): void => {
       const elements = readView(into, zeroOf(into.dtype));
       if (begins) fillElements(elements, zeroOf(into.dtype));
@@ -96,9 +98,21 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
       else multiplyBlocks(kind, shape, leftElements, rightElements, scales, elements);
       scatter(into, elements);
     };
-    start(agent, issue, complete);
+    start(agent, issue, form, complete);
     return "switch";
   });
+}
+
+/** The form of copies, which products follow. */
+const copies = "copy";
+
+/** Products on one place by one kind of instruction follow each other; others that touch may be over in any order. */
+function formOf({ offset, sizes }: View, { kind, bits, name }: DType): string {
+  return `${offset} ${sizes.join()} ${kind === "float" ? `${name === "tf32" ? "tf" : ""}${bits}` : "integers"}`;
+}
+
+function behind(issue: Issue, form: string): Issue {
+  return { ...issue, knowledge: issue.knowledge.following(form) };
 }
 
 /** The same where blocks along k have scales. */
@@ -136,10 +150,8 @@ function copy(op: Op<"tcgen05_copy">, code: Assembler): void {
     const [from, into] = [viewAt(agent, source), viewAt(agent, destination)];
     const issue = beginIssue(agent, { writes: true });
     checkRead(agent, issue, from);
-    const { generic, shared, global } = issue.knowledge;
-    const alone = { ...issue, knowledge: new Knowledge(generic, shared, global) };
-    checkSums(agent, alone, into, true);
-    start(agent, issue, () => {
+    checkSums(agent, issue, into, true);
+    start(agent, issue, copies, () => {
       const atoms = readView(from, zeroOf(from.dtype));
       const elements = readView(into, zeroOf(into.dtype));
       for (let row = 0; row < rows; row++)
@@ -164,12 +176,12 @@ function checkSums(agent: Agent, issue: Issue, view: View, begins: boolean): voi
 }
 
 /** Lets tensor cores do it when they have done what the agent started before. */
-function start(agent: Agent, issue: Issue, complete: () => void): void {
+function start(agent: Agent, issue: Issue, form: string, complete: () => void): void {
   const { timeline, tensor, machine } = agent;
   const known = timeline?.knowledge.generic;
   tensor.settle(({ agent: by, count }) => known?.includes(by, count) === true);
   const epochs = [issue.reads, issue.writes].filter((each): each is Epoch => each !== undefined);
-  for (const epoch of epochs) timeline?.issued(epoch);
+  for (const epoch of epochs) timeline?.issued(form, epoch);
   tensor.push(complete, epochs);
   machine.issue({
     issuer: agent,
