@@ -34,6 +34,8 @@ export interface ProductInstruction {
   readonly root: string;
   /** What a target must have for it; undefined where all have it. */
   readonly feature: Feature | undefined;
+  /** What it must have besides for factors of integers, likewise. */
+  readonly integerFeature: Feature | undefined;
   readonly issuer: "thread" | "warp" | "warpgroup";
   readonly left: readonly ProductMemory[];
   readonly right: readonly ProductMemory[];
@@ -56,6 +58,7 @@ const integers: readonly DTypeName[] = ["i8", "u8"];
 
 const byFragments = {
   root: "mma",
+  integerFeature: undefined,
   issuer: "warp",
   left: ["registers"],
   right: ["registers"],
@@ -86,6 +89,7 @@ export const productInstructions = Object.freeze({
     name: "wgmma",
     root: "wgmma",
     feature: "wgmma",
+    integerFeature: undefined,
     issuer: "warpgroup",
     left: ["shared", "registers"],
     right: ["shared"],
@@ -101,6 +105,7 @@ export const productInstructions = Object.freeze({
     name: "tcgen05",
     root: "tcgen05",
     feature: "tcgen05",
+    integerFeature: "tcgen05.i8",
     issuer: "thread",
     left: ["shared", "tensor"],
     right: ["shared"],
@@ -142,6 +147,16 @@ export function hasInstruction({ features }: Target, { feature }: ProductInstruc
   return feature === undefined || features.includes(feature);
 }
 
+/** Whether an instruction that a target has multiplies factors of a format there. */
+export function multipliesOn(
+  { features }: Target,
+  { factors, integerFeature }: ProductInstruction,
+  name: DTypeName,
+): boolean {
+  const has = integerFeature === undefined || features.includes(integerFeature);
+  return factors.includes(name) && (has || !integers.includes(name));
+}
+
 /** Whether a target multiplies windows of shared memory into registers while its threads go on, as ops with sums in flight do. */
 export function hasSumsInFlight(target: Target): boolean {
   return [...byName.values()].some((each) => sumsInFlight(each) && hasInstruction(target, each));
@@ -161,4 +176,9 @@ export function tensorMemoryInstruction(target: Target): ProductInstruction | un
   return [...byName.values()].find(
     (each) => each.sums === "tensor" && hasInstruction(target, each),
   );
+}
+
+/** Where products of whole tiles add up on a target that has a place of its own for it; in registers elsewhere. */
+export function sumsMemory(target: Target): ProductMemory {
+  return tensorMemoryInstruction(target)?.sums ?? "registers";
 }

@@ -11,6 +11,7 @@ export type Feature =
   | "cp.async"
   | "mbarrier"
   | "tcgen05"
+  | "tcgen05.i8"
   | "mma.block_scale"
   | "clusterlaunchcontrol"
   | "setmaxnreg";
@@ -143,7 +144,12 @@ export const targets = Object.freeze({
     features: ["cp.async", "mbarrier", "tma", "cluster", "setmaxnreg", "wgmma"],
   }),
   /** Blackwell: the B200 and its relatives. */
-  sm_100a: describe({ ...blackwell, name: "sm_100a", architecture: 100 }),
+  sm_100a: describe({
+    ...blackwell,
+    name: "sm_100a",
+    architecture: 100,
+    features: [...blackwell.features, "tcgen05.i8"],
+  }),
   /** Blackwell Ultra: the B300 and its relatives. */
   sm_103a: describe({ ...blackwell, name: "sm_103a", architecture: 103 }),
   /** Blackwell for desktops: the RTX 5090, the RTX PRO 6000 and their relatives. */

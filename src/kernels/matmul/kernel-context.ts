@@ -13,6 +13,7 @@ import type { Prepared } from "./prologue/prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { PrologueInput } from "./prologue/prologue.ts";
 import type { Recipe } from "./f32-emulation.ts";
+import type { ProductMemory } from "../../targets/product-instructions.ts";
 import type { DealtRows, TilePlace } from "./scheduler/tile-scheduler.ts";
 
 /** Rows and columns of the windows of the last tiles, where these are not whole ones. */
@@ -28,6 +29,8 @@ export interface PersistentForm {
   readonly recipe: Recipe;
   readonly prepared: Prepared;
   readonly configuration: PersistentConfiguration;
+  /** Where the target's instruction adds up. */
+  readonly sums: ProductMemory;
   readonly sizes: ProductSizes;
   /** Processors of the GPU. */
   readonly processors: number;
@@ -53,6 +56,13 @@ export interface Counting {
   readonly rounds: Scalar<"i32">;
 }
 
+/** Sums in tensor memory: places for tiles, and what tells that one is complete, or in registers. */
+export interface TensorSums {
+  readonly sums: Ref;
+  readonly summed: Barrier;
+  readonly taken: Barrier;
+}
+
 /** What the threads of the kernel work on. */
 export interface Work {
   readonly form: PersistentForm;
@@ -70,6 +80,8 @@ export interface Work {
   readonly rowPieces: Ref | undefined;
   readonly full: Barrier;
   readonly empty: Barrier;
+  /** Undefined where sums are in registers. */
+  readonly tensor: TensorSums | undefined;
   /** Further inputs and outputs of the epilogue. */
   readonly inputs: { readonly [name: string]: Ref };
   readonly dimensions: ProductDimensions;
@@ -115,4 +127,6 @@ export interface Shapes {
   readonly columns: number;
   readonly depth: number;
   readonly piece: number;
+  /** Rows of a thread that stores. */
+  readonly own: number;
 }

@@ -58,6 +58,13 @@ import { inputSpecs } from "./epilogue/epilogue.ts";
 import { parameterName, tilesName } from "./user-array-names.ts";
 import { handedShape } from "./epilogue/stream-k-partials.ts";
 import { leaveCluster, consumeTiles } from "./mainloop/consumer.ts";
+import {
+  startProducts,
+  storeSums,
+  tensorScratch,
+  tensorSumsOf,
+  tensorThreads,
+} from "./mainloop/tensor-memory.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./scheduler/tile-scheduler.ts";
 import type { TileGrid } from "./scheduler/tile-scheduler.ts";
 import { outputSpecs } from "./epilogue/outputs.ts";
@@ -84,14 +91,15 @@ const dealtParts = 8;
 
 const consumerNames = ["first", "second", "third", "fourth"] as const;
 
-function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
+function shapesOf({ problem, recipe, configuration, sums }: PersistentForm): Shapes {
   const { consumers, columns, swapAB } = configuration;
-  const piece = pieceOf(problem, configuration);
+  const piece = pieceOf(problem, configuration, sums);
   return {
     rows: consumers * threadRows,
     columns,
     depth: depthOf(problem, recipe),
     piece: swapAB ? piece.rows : piece.columns,
+    own: swapAB ? piece.columns : piece.rows,
   };
 }
 
@@ -117,12 +125,16 @@ function traced(form: PersistentForm): KernelDefinition {
   const { rows, columns, depth } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, n, k } = dimensions;
-  const sides = sidesOf(problem, recipe, prepared, dimensions, configuration);
+  const sides = sidesOf(problem, recipe, prepared, dimensions, {
+    ...configuration,
+    sums: form.sums,
+  });
   const workers = dim("workers");
   const splits = schedule === "stream-k";
   const counter = form.dealt?.counter;
   const ordered = endsInOrder(form);
   const isOnce = hasOneTile(form);
+  const isTensor = form.sums === "tensor";
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
   const ofPrologue = prologue === undefined ? [] : copiedInputs(prologue);
@@ -136,7 +148,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(cluster > 1 && { rank: cluster }),
       },
       ...(cluster > 1 && { cluster: { rank: cluster } }),
-      threads: ["copy", ...consumerNames.slice(0, consumers)],
+      threads: ["copy", ...(isTensor ? tensorThreads : consumerNames.slice(0, consumers))],
       inputs: {
         [sides.rows.name]: sideSpec(sides.rows, batch, k),
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
@@ -147,7 +159,7 @@ function traced(form: PersistentForm): KernelDefinition {
       },
       outputs: {
         out: outputOf(form, dimensions),
-        ...outputSpecs(problem, dimensions, pieceOf(problem, configuration)),
+        ...outputSpecs(problem, dimensions, pieceOf(problem, configuration, form.sums)),
       },
       ...(counter !== undefined && { inouts: { [counter]: tensor(dtypes.i32, [2]) } }),
       scratch: {
@@ -168,7 +180,8 @@ function traced(form: PersistentForm): KernelDefinition {
           ]),
         ),
         full: barrier({ count: stages, arrivals: 1 + cluster + further }),
-        empty: barrier({ count: stages, arrivals: consumers * cluster }),
+        empty: barrier({ count: stages, arrivals: isTensor ? 1 : consumers * cluster }),
+        ...(isTensor && tensorScratch(form, shapes)),
         ...(ordered && { ahead: barrier() }),
         ...(counter !== undefined && mailboxScratch(consumers)),
         ...(splits && {
@@ -194,13 +207,13 @@ function traced(form: PersistentForm): KernelDefinition {
 /** Buffers that pieces of the result go through, whoever writes it; none where they leave through slots or straight from registers. */
 function resultBuffersOf(
   form: PersistentForm,
-  { columns, piece }: Shapes,
+  { rows, columns, piece, own }: Shapes,
 ): { readonly result?: ReturnType<typeof smem> } {
   const { problem, configuration, copiesOut } = form;
   const isThere = copiesOut ? !storesInSlots(form) : storesAlongRows(form);
   if (!isThere) return {};
-  const shape = configuration.swapAB ? [piece, threadRows] : [threadRows, piece];
-  const count = [configuration.consumers, resultBuffers(columns / piece)];
+  const shape = configuration.swapAB ? [piece, own] : [own, piece];
+  const count = [rows / own, resultBuffers(columns / piece)];
   return { result: smem(problem.out.dtype, [...count, ...shape]) };
 }
 
@@ -324,6 +337,7 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
+    tensor: form.sums === "tensor" ? tensorSumsOf(argument) : undefined,
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
     counting: counter === undefined ? undefined : countingOf(named, counter, zero.add(workers)),
@@ -340,11 +354,29 @@ function runThreads(work: Work): void {
       leaveCluster(work);
     },
     () => {
+      if (work.tensor !== undefined) {
+        runTensorThreads(work);
+        return;
+      }
       // At least 0 as facts see it, too, so that nobody asks in the loop.
       const index = consumers === 1 ? constant(dtypes.i32, 0) : threadIndex().sub(1).maximum(0);
       if (asksAhead(work.form)) askAhead(work, index);
       followPrevious();
       consumeTiles(work, index);
+    },
+  );
+}
+
+/** One thread starts products, and one stores what they come to. */
+function runTensorThreads(work: Work): void {
+  when(
+    threadIndex().eq(1),
+    () => {
+      startProducts(work);
+    },
+    () => {
+      followPrevious();
+      storeSums(work);
     },
   );
 }

@@ -51,6 +51,7 @@ import {
   sharedBytes,
   workerCount,
 } from "./tile-shapes.ts";
+import { requireTensorTile } from "./heuristics/tensor-memory-tiles.ts";
 import { widestOf, widestTile } from "./heuristics/tilings.ts";
 import type { DealtRows } from "./scheduler/tile-scheduler.ts";
 import { mayHaveParts, partCount, productOfParts } from "./scheduler/split-k.ts";
@@ -63,6 +64,7 @@ import { refused } from "./argument-errors.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { suitsBlocks } from "./block-scales.ts";
 import { recipeOf } from "./f32-emulation.ts";
+import { sumsMemory } from "../../targets/product-instructions.ts";
 import { withRoom } from "./heuristics/shared-memory-fit.ts";
 import { missingProduct } from "./weights/sparse-weights.ts";
 import { summedPiece, sumPartsKernel } from "./epilogue/split-k-reduce.ts";
@@ -154,7 +156,7 @@ function finishedPiece(
   if (configuration.kernel === "persistent")
     return partsOf(problem, configuration, sizes, target) > 1
       ? summedPiece
-      : pieceOf(problem, configuration);
+      : pieceOf(problem, configuration, sumsMemory(target));
   if (configuration.kernel === "gemv") return gemvPiece(configuration);
   if (configuration.splitK > 1) return summedPiece;
   if (configuration.kernel === "skinny") return skinnyPiece(problem, configuration);
@@ -326,7 +328,8 @@ function requirePersistent(
       text,
       location,
     );
-  requireColumns(configuration, problem, text, location);
+  if (sumsMemory(target) === "tensor") requireTensorTile(configuration, problem, text, location);
+  else requireColumns(configuration, problem, text, location);
   const least = recipe && leastStages(recipe);
   requireRoom(
     problem.of,
@@ -505,7 +508,8 @@ function formOf(
 ): PersistentForm {
   const recipe = recipeOf(problem);
   if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
-  const prepared = preparationsOf(problem, recipe, sizes, configuration);
+  const sums = sumsMemory(target);
+  const prepared = preparationsOf(problem, recipe, sizes, { ...configuration, sums });
   const aligned = rowAlignment(problem.views?.out, sizes.n);
   const copiesOut = copiesResult(problem, configuration) && isCopied(problem.out.dtype, aligned);
   const edges = edgesOf(problem, recipe, configuration, sizes, target);
@@ -515,6 +519,7 @@ function formOf(
     recipe,
     prepared,
     configuration,
+    sums,
     sizes,
     processors,
     cache: ratesOf(target).l2,

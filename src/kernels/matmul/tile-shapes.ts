@@ -2,6 +2,7 @@
 import { dtypes, packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
+import type { ProductMemory } from "../../targets/product-instructions.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes, TiledConfiguration } from "./configuration.ts";
 import { isHeld } from "./mainloop/register-operand.ts";
@@ -59,15 +60,31 @@ export function resultBuffers(pieces: number): number {
   return Math.min(2, pieces);
 }
 
+/** Rows of a tile that a thread stores: in registers those that it multiplies, and all where they are in tensor memory. */
+export function storedRows(
+  { consumers }: Pick<PersistentConfiguration, "consumers">,
+  sums: ProductMemory,
+): number {
+  return sums === "tensor" ? consumers * threadRows : threadRows;
+}
+
+/** The same where columns come from tensor memory, of which powers of two are loaded. */
+function loadedColumns(format: DType, columns: number, sums: ProductMemory): number {
+  const piece = pieceColumns(format, columns);
+  return sums === "tensor" ? piece & -piece : piece;
+}
+
 /** Rows and columns of the pieces of the result that a thread finishes. */
 export function pieceOf(
   { out, sparse }: MatmulProblem,
-  { columns, swapAB }: PersistentConfiguration,
+  { consumers, columns, swapAB }: PersistentConfiguration,
+  sums: ProductMemory,
 ): PieceShape {
-  if (!swapAB) return { rows: threadRows, columns: pieceColumns(out.dtype, columns) };
+  const rows = storedRows({ consumers }, sums);
+  if (!swapAB) return { rows, columns: loadedColumns(out.dtype, columns, sums) };
   // Lanes store results of swapped operands, whatever its format: a whole tile's further inputs would take more registers than there are.
   const format = sparse ? out.dtype : dtypes.bf16;
-  return { rows: pieceColumns(format, columns), columns: threadRows };
+  return { rows: loadedColumns(format, columns, sums), columns: rows };
 }
 
 /**
@@ -112,7 +129,7 @@ export function isSummedOnce(problem: MatmulProblem, { issuer, promoted }: Recip
 /** What says whether two threads that share tiles end them one after the other. */
 export type EndingForm = Pick<
   PersistentForm,
-  "problem" | "recipe" | "configuration" | "sizes" | "processors" | "parts" | "dealt"
+  "problem" | "recipe" | "configuration" | "sizes" | "processors" | "parts" | "dealt" | "sums"
 >;
 
 /**
@@ -136,6 +153,7 @@ export function endsInOrder({
   processors,
   parts,
   dealt,
+  sums,
 }: EndingForm): boolean {
   const { consumers, schedule, swapAB, columns } = configuration;
   const isOnce = tileCount(configuration, sizes) <= placesOf(configuration, processors);
@@ -143,6 +161,7 @@ export function endsInOrder({
   const steps = Math.ceil(sizes.k / depthOf(problem, recipe));
   const isShort = isWorthIt && !isOnce && problem.epilogue === undefined && steps >= someSteps;
   return (
+    sums === "registers" &&
     consumers === 2 &&
     schedule === "tiles" &&
     parts === 1 &&
@@ -167,9 +186,10 @@ export type OneTileForm = EndingForm & Pick<PersistentForm, "copiesOut">;
  * comes meanwhile. Beside blocks that take tile after tile, 1024³ was 1.06 times as fast on an H200, 2048³ and 1000 × 3000 × 2000 1.025.
  */
 export function hasOneTile(form: OneTileForm): boolean {
-  const { problem, recipe, configuration, sizes, processors, parts, dealt, copiesOut } = form;
+  const { problem, recipe, configuration, sizes, processors, parts, dealt, copiesOut, sums } = form;
   const { schedule, swapAB } = configuration;
   return (
+    sums === "registers" &&
     schedule === "tiles" &&
     parts === 1 &&
     dealt === undefined &&
@@ -268,9 +288,10 @@ export function storesAlongRows({
   problem,
   configuration,
   copiesOut,
-}: Pick<PersistentForm, "problem" | "configuration" | "copiesOut">): boolean {
+  sums,
+}: Pick<PersistentForm, "problem" | "configuration" | "copiesOut" | "sums">): boolean {
   const { bits } = problem.out.dtype;
-  const { rows, columns } = pieceOf(problem, configuration);
+  const { rows, columns } = pieceOf(problem, configuration, sums);
   const isWhole = [rows, columns].every((size) => Number.isInteger(Math.log2(size)));
   const isSmall = bits === 16 || (bits === 8 && !problem.sparse);
   return (

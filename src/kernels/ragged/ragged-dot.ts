@@ -22,10 +22,7 @@ import type { Location } from "../../support/location.ts";
 import { hasHalves } from "../../lang/pipeline/stream-k.ts";
 import type { Target } from "../../targets/target.ts";
 import { persistentCandidates } from "../matmul/heuristics/persistent-candidates.ts";
-import {
-  persistentProblem,
-  plainConfiguration,
-} from "../matmul/heuristics/select-configuration.ts";
+import { registerProblem, plainConfiguration } from "../matmul/heuristics/select-configuration.ts";
 import { threadRows } from "../matmul/configuration.ts";
 import type {
   PersistentConfiguration,
@@ -260,7 +257,7 @@ function planOf(
     batch: evaluateSize(problem.b.shape[0] ?? 0, values),
   };
   const given = multiplying(asked, problem, sizes, location);
-  const slow = persistentProblem(problem, sizes, target);
+  const slow = registerProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, slow, target, location);
   const isShared = given?.kernel === "persistent" && given.cluster > 1;
   if (given !== undefined && (isShared || isInParts(given)))

@@ -1,12 +1,16 @@
 /** What ops need that not every target has: said in the same words where a kernel is placed and where it is simulated. */
 import type { AnyOp, Op } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
-import { operandValues } from "../../ir/traverse.ts";
+import { operandValues, refOf } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { needsEngine } from "./copy-methods.ts";
-import { hasSumsInFlight, productInstructions } from "../../targets/product-instructions.ts";
+import {
+  hasSumsInFlight,
+  multipliesOn,
+  productInstructions,
+} from "../../targets/product-instructions.ts";
 
 const { wgmma } = productInstructions;
 
@@ -32,6 +36,17 @@ export function requireFeatures(op: AnyOp, target: Target): void {
       tensor.feature,
       `${opName(op)} needs tensor memory, which ${name} does not have`,
     );
+  if (op.kind === "tcgen05_mma") {
+    const { dtype } = refOf(op.operands.a);
+    if (!multipliesOn(target, tensor, dtype.name))
+      throw targetError(
+        op,
+        target,
+        tensor.integerFeature,
+        `${opName(op)} of ${dtype.name} is an instruction that ${name} does not have`,
+        "multiply FP8 or 16-bit formats, or compile for a target that has it",
+      );
+  }
   const isProduct = [...operandValues(op), ...op.results].some(
     ({ type }) => type.kind === "inflight",
   );

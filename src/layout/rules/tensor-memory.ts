@@ -103,6 +103,7 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
   tcgen05_mma(op, context) {
     const { a, b, sums } = op.operands;
     const rows = Number(refOf(sums).shape[0]);
+    requireFeatures(op, context.surroundings.target);
     requirePacking(op, "sums", context);
     requirePacking(op, "a", context);
     requireOperand(op, b, "right", context, rows);

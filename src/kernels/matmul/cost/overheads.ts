@@ -74,7 +74,10 @@ export function besidesOf(
     const numbers = consumers * threadRows * (swapAB ? Math.min(columns, sizes.m) : columns);
     const copiesOut = copies && copiesResult(problem, configuration);
     const isOnce = (): boolean =>
-      hasOneTile({ problem, recipe, configuration, sizes, processors, parts, copiesOut });
+      hasOneTile({
+        ...{ problem, recipe, configuration, sizes, processors, parts, copiesOut },
+        sums: "registers",
+      });
     const last = tileBesides(numbers, swapAB ? "swapAB" : isOnce() ? "once" : "stored");
     const isLater = copies && storesLater(problem, recipe, configuration);
     return { last, before: isLater ? tileBesides(numbers, "deferred") : last };

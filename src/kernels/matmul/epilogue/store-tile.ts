@@ -13,7 +13,6 @@ import {
 } from "../../../lang/index.ts";
 import type { CopyOptions, Ref, Scalar, Tile } from "../../../lang/index.ts";
 import { passesResult } from "../scheduler/l2-reuse.ts";
-import { threadRows } from "../configuration.ts";
 import { finished, vectorInputs } from "./epilogue.ts";
 import type { VectorInputs } from "./epilogue.ts";
 import type { Piece } from "./types.ts";
@@ -35,26 +34,31 @@ function pieceAt(
   index: Scalar<"i32">,
   column: number | Scalar<"i32">,
 ): Piece {
-  const { piece } = work.shapes;
+  const { piece, own } = work.shapes;
   const { batch } = place;
-  const top = notBefore(place.top).add(index.mul(threadRows));
+  const top = notBefore(place.top).add(index.mul(own));
   // In the array, as TMA is told: what is added to a large number may be less than it.
   const left = notBefore(column === 0 ? place.left : place.left.add(column));
   return work.form.configuration.swapAB
-    ? { batch, top: left, left: top, rows: piece, columns: threadRows }
-    : { batch, top, left, rows: threadRows, columns: piece };
+    ? { batch, top: left, left: top, rows: piece, columns: own }
+    : { batch, top, left, rows: own, columns: piece };
 }
+
+/** The sums of a thread's rows of a tile: all of them, or what gives those of the piece that begins at a column. */
+export type Summed = Tile | ((column: number) => Tile);
 
 /** A piece as it is stored. */
 function finishPiece(
   work: Work,
-  product: Tile,
+  product: Summed,
   at: Piece,
   column: number,
   vectors: VectorInputs = {},
 ): Tile {
   const { problem, location, configuration } = work.form;
-  const sums = product.slice([0, column], [threadRows, work.shapes.piece]);
+  const { own, piece } = work.shapes;
+  const sums =
+    product instanceof Function ? product(column) : product.slice([0, column], [own, piece]);
   const oriented = configuration.swapAB ? sums.transpose() : sums;
   return finished(oriented, at, problem, work.inputs, location, work.dimensions, vectors);
 }
@@ -185,7 +189,7 @@ function howStored(form: Work["form"]): CopyOptions {
 /** Finishes and stores a thread's rows of a tile, one piece after the other. */
 export function storeTile(
   work: Work,
-  product: Tile,
+  product: Summed,
   place: TilePlace,
   index: Scalar<"i32">,
   vectors: readonly VectorInputs[] = [],
@@ -200,13 +204,13 @@ export function storeTile(
 
 /** A piece leaves through the thread's rows of a slot that nothing comes to any more. */
 function storeInSlot(
-  { out, leftTiles }: Work,
+  { out, leftTiles, shapes: { own } }: Work,
   { top, left, rows, columns }: Piece,
   piece: Tile,
   index: Scalar<"i32">,
   turn: number,
 ): void {
-  const buffer = leftTiles.at(turn, slice(index.mul(threadRows), threadRows));
+  const buffer = leftTiles.at(turn, slice(index.mul(own), own));
   buffer.store(piece);
   commitShared();
   copyAsync(buffer, out.at(slice(top, rows), slice(left, columns)));

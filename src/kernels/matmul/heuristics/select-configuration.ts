@@ -5,6 +5,7 @@
 import type { Target } from "../../../targets/target.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { persistentCandidates } from "./persistent-candidates.ts";
+import { chooseTensorTile, tensorCandidates, tensorProblem } from "./tensor-memory-tiles.ts";
 import type { TiledConfiguration, PlainConfiguration, ProductSizes } from "../configuration.ts";
 import { fastestOf } from "./prune-candidates.ts";
 import { correctionOf } from "../cost/learned/correction.ts";
@@ -18,10 +19,21 @@ import { plainDepthsOf } from "./plain-depths.ts";
 import { recipeOf } from "../f32-emulation.ts";
 import type { Recipe } from "../f32-emulation.ts";
 import { rowAlignment } from "../views.ts";
-import { hasSumsInFlight } from "../../../targets/product-instructions.ts";
+import { hasSumsInFlight, sumsMemory } from "../../../targets/product-instructions.ts";
 
-/** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
+/** Why the persistent kernel cannot be used, wherever it adds up, in words for a note; undefined where it can. */
 export function persistentProblem(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): string | undefined {
+  return sumsMemory(target) === "tensor"
+    ? tensorProblem(problem, sizes, target)
+    : registerProblem(problem, sizes, target);
+}
+
+/** The same of the one whose sums are in registers. */
+export function registerProblem(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
@@ -69,9 +81,10 @@ export function chooseTiled(
   target: Target,
 ): TiledConfiguration {
   const plain = plainConfiguration(problem, sizes, target);
+  if (persistentProblem(problem, sizes, target) !== undefined) return plain;
+  if (sumsMemory(target) === "tensor") return chooseTensorTile(problem, sizes, target) ?? plain;
   const estimate = tiledEstimates(problem, sizes, target);
-  if (estimate === undefined || persistentProblem(problem, sizes, target) !== undefined)
-    return plain;
+  if (estimate === undefined) return plain;
   const candidates = persistentCandidates(problem, sizes, target);
   const all = problem.sparse ? candidates : [...candidates, plain];
   const corrected = correctionOf(problem, sizes, target);
@@ -104,7 +117,9 @@ export function tiledCandidates(
   const plain = plainConfiguration(problem, sizes, target);
   if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
     return [
-      ...persistentCandidates(problem, sizes, target, "timed"),
+      ...(sumsMemory(target) === "tensor"
+        ? tensorCandidates(problem, sizes, target)
+        : persistentCandidates(problem, sizes, target, "timed")),
       ...(problem.sparse ? [] : [plain]),
     ];
   const splits = [...new Set([plain.splitK, 1, 2, 4, 8])];

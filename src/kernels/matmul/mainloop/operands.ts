@@ -133,6 +133,11 @@ export function rowsOfTile({ alongK }: Side, tile: Ref, slot: Scalar<"i32">, row
   return alongK ? tile.at(slot, rows) : tile.at(slot, all, rows).transpose();
 }
 
+/** All rows of a tile, likewise. */
+export function wholeRowsOfTile({ alongK }: Side, tile: Ref, slot: Scalar<"i32">): Ref {
+  return alongK ? tile.at(slot) : tile.at(slot).transpose();
+}
+
 /** The columns of a tile, [depth, columns], or the first so many of them. */
 export function columnsOfTile(
   { alongK }: Side,

@@ -99,7 +99,15 @@ test("where there is an epilogue, tiles are the widest or blocks have one, and t
     if (recipe === undefined) throw new Error("tensor cores multiply bf16");
     const configuration = { ...usual, ...given };
     const sizes = { m, n: 256, k, batch: 1 };
-    return endsInOrder({ problem, recipe, configuration, sizes, processors: 132, parts: 1 });
+    return endsInOrder({
+      problem,
+      recipe,
+      configuration,
+      sizes,
+      processors: 132,
+      parts: 1,
+      sums: "registers",
+    });
   };
   const epilogue = ({ sums }: { readonly sums: Tile<"f32"> }) => sums.maximum(0).cast(bf16);
   expect(ended({ epilogue }, {}, 2048)).toBe(true);

@@ -46,7 +46,7 @@ export function copyTiles(work: Work): void {
   const { form } = work;
   const segments = work.deal();
   const zero = constant(dtypes.i32, 0);
-  if (tradesRegisters(form.problem, form.configuration))
+  if (form.sums === "registers" && tradesRegisters(form.problem, form.configuration))
     setRegisters(tradedRegisters(form.recipe).copy);
   warps((warp) => {
     when(warp.eq(0), () => {

@@ -15,12 +15,16 @@ import { commitShared } from "../../../lang/index.ts";
 import type { PersistentConfiguration } from "../configuration.ts";
 import type { MatmulProblem } from "../problem.ts";
 import type { Recipe } from "../f32-emulation.ts";
+import type { ProductMemory } from "../../../targets/product-instructions.ts";
 
 /** What of a product says so; that of groups has matrices b, and a result without a batch. */
 type HeldOf = Pick<MatmulProblem, "major" | "prologues" | "batched" | "sizes">;
 
 /** What of a configuration says which operand lies along rows, and whether blocks share tiles. */
-export type TileSides = Pick<PersistentConfiguration, "swapAB" | "cluster">;
+export interface TileSides extends Pick<PersistentConfiguration, "swapAB" | "cluster"> {
+  /** Of an instruction that adds up elsewhere lanes hold nothing. */
+  readonly sums?: ProductMemory;
+}
 
 /**
  * Whether lanes hold rows of an operand that is not computed. They would tell the other block of a pair in every step what they have
@@ -30,9 +34,10 @@ export function isHeld(
   { major, prologues, batched, sizes }: HeldOf,
   { split }: Recipe,
   name: "a" | "b",
-  { swapAB, cluster }: TileSides,
+  { swapAB, cluster, sums = "registers" }: TileSides,
 ): boolean {
   return (
+    sums === "registers" &&
     split === "tf32" &&
     cluster === 1 &&
     swapAB === (name === "b") &&

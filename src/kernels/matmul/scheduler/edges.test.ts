@@ -171,7 +171,7 @@ test.each(cases)("$name, on the $place", async (each) => {
   const { problem, recipe } = problemFor(dtype, byColumns);
   expect(allEdges(problem, recipe, configuration, sizes)).toEqual(edges);
   const form: PersistentForm = {
-    ...{ problem, recipe, configuration, sizes, edges, location },
+    ...{ problem, recipe, configuration, sizes, edges, location, sums: "registers" },
     ...{
       prepared: { a: undefined, b: undefined },
       processors: configuration.cluster,

@@ -34,7 +34,7 @@ function formOf(
   return {
     ...{ problem, recipe, configuration: wide, sizes: { m, n, k, batch: 1 }, location, edges: {} },
     ...{ prepared: { a: undefined, b: undefined }, copiesOut: true, parts: 1 },
-    ...{ processors: 132, cache: 50e6 },
+    ...{ processors: 132, cache: 50e6, sums: "registers" },
     ...changed,
   };
 }
