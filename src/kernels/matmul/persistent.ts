@@ -125,16 +125,14 @@ function traced(form: PersistentForm): KernelDefinition {
   const { rows, columns, depth } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, n, k } = dimensions;
-  const sides = sidesOf(problem, recipe, prepared, dimensions, {
-    ...configuration,
-    sums: form.sums,
-  });
+  const tiles = { ...configuration, sums: form.sums };
+  const sides = sidesOf(problem, recipe, prepared, dimensions, tiles);
+  const multiplying = multiplyingThreads(form, shapes);
   const workers = dim("workers");
   const splits = schedule === "stream-k";
   const counter = form.dealt?.counter;
   const ordered = endsInOrder(form);
   const isOnce = hasOneTile(form);
-  const isTensor = form.sums === "tensor";
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
   const ofPrologue = prologue === undefined ? [] : copiedInputs(prologue);
@@ -148,7 +146,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ...(cluster > 1 && { rank: cluster }),
       },
       ...(cluster > 1 && { cluster: { rank: cluster } }),
-      threads: ["copy", ...(isTensor ? tensorThreads : consumerNames.slice(0, consumers))],
+      threads: ["copy", ...multiplying.threads],
       inputs: {
         [sides.rows.name]: sideSpec(sides.rows, batch, k),
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
@@ -180,8 +178,8 @@ function traced(form: PersistentForm): KernelDefinition {
           ]),
         ),
         full: barrier({ count: stages, arrivals: 1 + cluster + further }),
-        empty: barrier({ count: stages, arrivals: isTensor ? 1 : consumers * cluster }),
-        ...(isTensor && tensorScratch(form, shapes)),
+        empty: barrier({ count: stages, arrivals: multiplying.arrivals }),
+        ...multiplying.scratch,
         ...(ordered && { ahead: barrier() }),
         ...(counter !== undefined && mailboxScratch(consumers)),
         ...(splits && {
@@ -202,6 +200,25 @@ function traced(form: PersistentForm): KernelDefinition {
       }
     },
   );
+}
+
+/** The threads beside the one that copies, how many arrivals give a slot back, and what they need besides. */
+function multiplyingThreads(
+  form: PersistentForm,
+  shapes: Shapes,
+): {
+  readonly threads: readonly string[];
+  readonly arrivals: number;
+  readonly scratch: Partial<ReturnType<typeof tensorScratch>>;
+} {
+  const { consumers, cluster } = form.configuration;
+  return form.sums === "tensor"
+    ? { threads: tensorThreads, arrivals: 1, scratch: tensorScratch(form, shapes) }
+    : {
+        threads: consumerNames.slice(0, consumers),
+        arrivals: consumers * cluster,
+        scratch: {},
+      };
 }
 
 /** Buffers that pieces of the result go through, whoever writes it; none where they leave through slots or straight from registers. */
