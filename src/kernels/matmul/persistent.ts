@@ -129,7 +129,6 @@ function traced(form: PersistentForm): KernelDefinition {
   const sides = sidesOf(problem, recipe, prepared, dimensions, tiles);
   const multiplying = multiplyingThreads(form, shapes);
   const workers = dim("workers");
-  const splits = schedule === "stream-k";
   const counter = form.dealt?.counter;
   const ordered = endsInOrder(form);
   const isOnce = hasOneTile(form);
@@ -182,13 +181,7 @@ function traced(form: PersistentForm): KernelDefinition {
         ...multiplying.scratch,
         ...(ordered && { ahead: barrier() }),
         ...(counter !== undefined && mailboxScratch(consumers)),
-        ...(splits && {
-          handed: gmem(problem.accumulator, [
-            ...[workers, cluster * consumers],
-            ...handedShape(columns),
-          ]),
-          told: semaphore([workers, cluster * consumers], { restored: true }),
-        }),
+        ...(schedule === "stream-k" && handedScratch(form, shapes, workers)),
       },
     },
     (argument) => {
@@ -200,6 +193,19 @@ function traced(form: PersistentForm): KernelDefinition {
       }
     },
   );
+}
+
+/** Sums that blocks hand to each other, and what tells that they are there. */
+function handedScratch(
+  { problem, configuration: { cluster, consumers } }: PersistentForm,
+  { columns }: Shapes,
+  workers: Dimension,
+): { readonly handed: ReturnType<typeof gmem>; readonly told: ReturnType<typeof semaphore> } {
+  const sharers = [workers, cluster * consumers];
+  return {
+    handed: gmem(problem.accumulator, [...sharers, ...handedShape(columns)]),
+    told: semaphore(sharers, { restored: true }),
+  };
 }
 
 /** The threads beside the one that copies, how many arrivals give a slot back, and what they need besides. */
