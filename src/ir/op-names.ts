@@ -73,6 +73,7 @@ const opNames: OpNames = {
   scan: ({ fn }) => `cum${fn}`,
   arg_reduce: ({ fn }) => fn,
   sort: "sort",
+  scaled_dot: "scaledDot",
   dot: "dot",
   alloc: ({ space }) => space,
   alloc_union: "union",

@@ -68,3 +68,20 @@ export function narrowName({ name }: DType): NarrowFactor {
   if (found === undefined) throw new Error(`${name} has no scales`);
   return found;
 }
+
+/** The format of scales as instructions name it: without a sign. */
+export function scaleFormatOf({ scales }: ScaledKind): "ue4m3" | "ue8m0" {
+  return scales === "f8e4m3fn" ? "ue4m3" : "ue8m0";
+}
+
+/** Why fragments of warps do not make a product of such a shape. */
+export function scaledFragmentProblem(
+  { depth, scales, block }: ScaledKind,
+  [m, n, k]: readonly [m: number, n: number, k: number],
+): string | undefined {
+  if (block === 16 && scales === "f8e8m0fnu")
+    return `it has no scales of ${scales} for each ${block}`;
+  return m % 16 === 0 && n % 8 === 0 && k % depth === 0
+    ? undefined
+    : `[${m}, ${k}] by [${k}, ${n}] does not consist of fragments 16 × 8 × ${depth}`;
+}

@@ -151,6 +151,45 @@ const scaledSums: FeatureCase = {
   targets: ["sm_80", "sm_89", "sm_90a", "sm_120a"],
 };
 
+/** Both operands with scales of one format, as tensor cores of sm_120a take them. */
+const nativeSums: FeatureCase = {
+  name: "mxfp8 by mxfp4",
+  kernel: () =>
+    kernel(
+      {
+        name: "native_products",
+        inputs: {
+          ...{ a: tensor(f8e4m3fn, [16, 128]), aScale: tensor(f8e8m0fnu, [16, 4]) },
+          ...{ b: tensor(f4e2m1fn, [8, 128]), bScale: tensor(f8e8m0fnu, [8, 4]) },
+        },
+        outputs: { out: tensor(f32, [16, 8]) },
+      },
+      ({ a, aScale, b, bScale, out }) => {
+        out.store(scaledDot([a.load(), aScale.load()], [b.load().transpose(), bScale.load()]));
+      },
+    ),
+  inputs: {
+    a: fromNumbers(f8e4m3fn, [16, 128], scaledRows.left),
+    aScale: fromNumbers(f8e8m0fnu, [16, 4], scaledRows.leftScale),
+    b: fromNumbers(f4e2m1fn, [8, 128], scaledRows.right),
+    bScale: fromNumbers(f8e8m0fnu, [8, 4], scaledRows.leftScale.slice(0, 32)),
+  },
+  expected: {
+    out: Array.from({ length: 16 * 8 }, (_, at) => {
+      const [row, column] = [Math.floor(at / 8), at % 8];
+      let sum = 0;
+      for (let k = 0; k < 128; k += 1)
+        sum +=
+          (scaledRows.left[row * 128 + k] ?? NaN) *
+          (scaledRows.leftScale[row * 4 + (k >> 5)] ?? NaN) *
+          (scaledRows.right[column * 128 + k] ?? NaN) *
+          (scaledRows.leftScale[column * 4 + (k >> 5)] ?? NaN);
+      return sum;
+    }),
+  },
+  targets: ["sm_90a", "sm_120a"],
+};
+
 /** A product that is refused for one of its operands. */
 function refusedScales(dtype: typeof f32 | typeof f8e8m0fnu, blocks: number) {
   return () =>
@@ -175,7 +214,7 @@ export const productFeatures: readonly Feature[] = [
     name: "Products of tiles whose elements share scales in blocks",
     written: ["scaledDot([a, aScale], [b, bScale])"],
     page: "language.md#asynchronous-copies-and-products",
-    cases: () => [scaledSums],
+    cases: () => [scaledSums, nativeSums],
     refused: [
       { code: "TW2003", by: refusedScales(f32, 2) },
       { code: "TW2004", by: refusedScales(f8e8m0fnu, 3) },

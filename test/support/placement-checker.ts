@@ -27,12 +27,13 @@ import {
   sharedBits,
 } from "./lane-holdings.ts";
 import type { Holdings, Shape } from "./lane-holdings.ts";
+import { dot, scaledDot } from "./placement-products.ts";
 
 export function checkPlacement(placement: Placement): void {
   new Checker(placement).check();
 }
 
-class Checker {
+export class Checker {
   readonly placement: Placement;
   readonly windows: Windows;
   readonly #holdings = new Map<string, Holdings>();
@@ -165,13 +166,13 @@ class Checker {
   }
 }
 
-function fail(op: AnyOp, message: string): never {
+export function fail(op: AnyOp, message: string): never {
   throw new Error(`${op.kind}: ${message}`);
 }
 
 const nothing = (): void => undefined;
 
-function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker, at = 0): void {
+export function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker, at = 0): void {
   const result = op.results[at];
   const layout = result && checker.find(result);
   if (result === undefined || layout === undefined) return;
@@ -233,39 +234,6 @@ function reduced(
         )
           fail(op, `lane ${lane} cannot know element ${element}`);
     });
-  }
-}
-
-function dot(op: Op<"dot">, checker: Checker): void {
-  const chosen = checker.placement.products.get(op);
-  const { left, right, accumulator } = op.operands;
-  const [result] = op.results;
-  if (chosen === undefined || result === undefined) return fail(op, "no instruction is chosen");
-  const layout = checker.layout(result);
-  const shape = shapeOf(result);
-  const { bits } = matrixOf(left).dtype;
-  if (accumulator !== undefined) pointwise(op, [accumulator], checker);
-  if (chosen.instruction === "wgmma") {
-    checker.sameLanes(op, layout, named.wgmmaAccumulator(checker.warps), shape);
-    checker.operandLegal(op, right, "right");
-    if (chosen.reads.includes("left")) checker.operandLegal(op, left, "left");
-    else checker.lies(op, left, named.wgmmaLeft(bits, checker.warps));
-  } else if (chosen.instruction === "mma.sync") {
-    checker.sameLanes(op, layout, named.mmaFragment("accumulator", bits, chosen.warps), shape);
-    checker.lies(op, left, named.mmaFragment("left", bits, chosen.warps));
-    checker.lies(op, right, named.mmaFragment("right", bits, chosen.warps));
-  } else {
-    const n = shape[1] ?? 1;
-    const k = shapeOf(left)[1] ?? 1;
-    const depth = Array.from({ length: k }, (_, index) => index);
-    const made = { layout, shape };
-    const needs = (value: Value, place: (element: number, each: number) => number): void => {
-      const places = (element: number): readonly number[] => depth.map((at) => place(element, at));
-      for (const read of checker.read(op, value))
-        checker.available(op, made, { layout: read, shape: shapeOf(value) }, places);
-    };
-    needs(left, (element, each) => Math.floor(element / n) * k + each);
-    needs(right, (element, each) => each * n + (element % n));
   }
 }
 
@@ -487,6 +455,7 @@ const rules: OpRules<[Checker], void> = {
     pointwise(op, [op.operands.keys, ...op.operands.payloads], checker);
   },
   dot,
+  scaled_dot: scaledDot,
   alloc: nothing,
   alloc_union: nothing,
   union_member: nothing,

@@ -51,6 +51,7 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
     ] as const),
   ],
   "in accesses.test.ts": ["copy_async", "dot"],
+  "in test/scaled-dot.test.ts": ["scaled_dot"],
   "in test/tensor-memory.test.ts": [
     ...([
       "alloc_tmem",

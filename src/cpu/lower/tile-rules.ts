@@ -320,4 +320,7 @@ export const tileRules: Pick<LoweringRules, keyof typeof tileOps> = {
   arg_reduce: argReduce,
   sort,
   dot,
+  scaled_dot(op, lowering) {
+    lowering.refuse(op, "products with scales by tensor cores");
+  },
 };

@@ -261,6 +261,19 @@ const expenses: SomeOpRules<[lanes: number, accesses: readonly Use[]], Expense> 
       clocks: latencies.exchange + fragments.clocks() * Math.ceil(k / 16),
     };
   },
+  scaled_dot: ({ operands: { left, right }, results }) => {
+    const k = innerExtent(left);
+    const products = 2 * k * results.reduce((sum, each) => sum + elementsOf(each), 0);
+    const bits = elementsOf(left) * bitsOf(left) + elementsOf(right) * bitsOf(right);
+    return {
+      ...nothing,
+      elements: products,
+      products,
+      format: formatOf(left, "native"),
+      sharedBytes: (2 * bits) / 8,
+      clocks: latencies.exchange + fragments.clocks() * Math.ceil(k / 32),
+    };
+  },
   tcgen05_mma: ({ operands: { sums, a } }) => {
     const [rows = 1, columns = 1] = sums.type.kind === "ref" ? sums.type.shape.map(Number) : [];
     const products = 2 * innerExtent(a) * rows * columns;

@@ -135,6 +135,10 @@ export const costRules: OpRules<[CostContext], Cost> = {
     const extent = first ?? (keys.type.kind === "tile" ? (keys.type.shape[axis] ?? 1) : 1);
     return floatFlops(keys, elements(keys) * Math.ceil(Math.log2(extent)));
   },
+  scaled_dot: ({ operands: { left }, results }) => {
+    const count = 2 * innerExtent(left) * results.reduce((sum, one) => sum + elements(one), 0);
+    return productFlops(left, count, "native");
+  },
   dot: ({ operands: { left }, attributes: { precision }, results }) => {
     const count = 2 * innerExtent(left) * results.reduce((sum, one) => sum + elements(one), 0);
     return productFlops(left, count, precision);

@@ -27,7 +27,7 @@ import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
 import { operandsText, wgmmaAccumulators } from "./matrix.ts";
-import { requireAccumulator } from "./tiles.ts";
+import { requireAccumulator } from "./scaled-dot.ts";
 import { columnGrain, productInstructions } from "../../targets/product-instructions.ts";
 
 /** What copies are multiples of, in bytes. */

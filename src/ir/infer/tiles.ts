@@ -6,11 +6,10 @@ import {
   acceptsSort,
 } from "../../formats/arithmetic/functions.ts";
 import { f32, i32 } from "../../formats/dtype.ts";
-import { opName } from "../op-names.ts";
 import type { tileOps } from "../ops/tiles.ts";
 import { singlePrecisions } from "../precisions.ts";
 import { shapeText } from "../size.ts";
-import { dataShape, dataType, sameType, tileType, typeText } from "../types.ts";
+import { dataShape, dataType, tileType, typeText } from "../types.ts";
 import type { TileType, Type } from "../types.ts";
 import {
   dataOperand,
@@ -27,9 +26,9 @@ import {
   tileOperand,
   listText,
 } from "./checks.ts";
-import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferRules } from "./inference-input.ts";
 import { dotAccumulators, operandsText } from "./matrix.ts";
+import { requireAccumulator, scaledDot } from "./scaled-dot.ts";
 import { productInstruction } from "../../targets/product-instructions.ts";
 
 function broadcast(draft: Draft<"broadcast">): readonly Type[] {
@@ -173,15 +172,6 @@ function dot(draft: Draft<"dot">): readonly Type[] {
   return [result];
 }
 
-/** The tile that a product is added to has the product's type. */
-export function requireAccumulator(draft: AnyDraft, wanted: TileType, found: TileType): void {
-  if (!sameType(wanted, found))
-    fail(draft, "TW2034", `what ${opName(draft)} begins with has another type than the result`, {
-      expected: typeText(wanted),
-      found: typeText(found),
-    });
-}
-
 export const tileRules: InferRules<keyof typeof tileOps> = {
   broadcast,
 
@@ -258,4 +248,5 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
   },
 
   dot,
+  scaled_dot: scaledDot,
 };

@@ -86,14 +86,29 @@ export const tileOps = defineOps({
     regions: {},
     traits: { ...computes, scratch: "by layout", unrolls: "never" },
   },
+  scaled_dot: {
+    summary:
+      "Matrix product [m, k] by [k, n] in f32, of narrow floats each `block` of which along k counts times its scale, [m, k / block] and [n, k / block], added to the accumulator where one is given: by instructions of the target that take scales. Placed, it is made by a grid of `warps`.",
+    operands: {
+      left: "one",
+      right: "one",
+      leftScales: "one",
+      rightScales: "one",
+      accumulator: "optional",
+    },
+    attributes: { block: "integer", warps: "integers?" },
+    regions: {},
+    traits: { ...computes, unrolls: "never" },
+  },
   dot: {
     summary:
-      "Matrix product [m, k] by [k, n], added to the accumulator where one is given. `accumulation` matters for FP8 summed in f32, and is promoted where it is not told. Placed, it is made by `instruction`, for mma.sync by a grid of `warps`; wgmma reads operands that are windows of smem by itself.",
+      "Matrix product [m, k] by [k, n], added to the accumulator where one is given. `accumulation` matters for FP8 summed in f32, and is promoted where it is not told; `unscaled` tells why it stands for a product with scales that the target could make. Placed, it is made by `instruction`, for mma.sync by a grid of `warps`; wgmma reads operands that are windows of smem by itself.",
     operands: { left: "one", right: "one", accumulator: "optional" },
     attributes: {
       dtype: "dtype",
       precision: productPrecisions,
       accumulation: { optional: accumulations },
+      unscaled: "text?",
       instruction: "text?",
       warps: "integers?",
     },

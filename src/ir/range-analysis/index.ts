@@ -410,6 +410,7 @@ const rules: OpRules<[Request], Fact> = {
   is_simulated: anything,
   address_of: anything,
   optimization_barrier: anything,
+  scaled_dot: anything,
   dot: anything,
   alloc: anything,
   alloc_union: anything,

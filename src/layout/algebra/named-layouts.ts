@@ -229,6 +229,30 @@ export function mmaFragment(
   return axesLayout(fragments[operand]);
 }
 
+/**
+ * Scales of a factor of `mma.sync` with scales, a row [rows, blocks of k] for each row of the left factor or column of the right one. A word has four
+ * blocks of its row; of 16 rows of the left factor, lanes 4g and 4g + 1 have rows g and g + 8, of 8 columns lane 4g has column g, and the other
+ * lanes have the next four blocks, as far as there are any.
+ */
+export function mmaScales(
+  operand: "left" | "right",
+  warps: WarpGrid = warpsOverRows,
+): DistributedLayout {
+  const rows = requireExponent(warps.rows, "warps", warpBits);
+  const columns = requireExponent(warps.columns, "warps", warpBits - rows);
+  const groups = [2, 3, 4].map(laneBit);
+  const inWord = bitRun(registerBit, 0, 2);
+  return operand === "left"
+    ? axesLayout([
+        [...groups, laneBit(0), ...bitRun(warpBit, 0, rows)],
+        [...inWord, laneBit(1)],
+      ])
+    : axesLayout([
+        [...groups, ...bitRun(warpBit, rows, columns)],
+        [...inWord, laneBit(0), laneBit(1)],
+      ]);
+}
+
 /** Runs of `vector` neighbours over all lanes and warps, by the number of the element. */
 export function stridedLayout(vector: number, warps = warpsPerGroup): DistributedLayout {
   const exponent = requireExponent(vector, "neighbours", 10);

@@ -13,6 +13,7 @@ import { f16, i8, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
 import type { Op, Value } from "../../ir/node.ts";
+import { kindOfScaledDot } from "../../ir/infer/scaled-dot.ts";
 import { isSummedShort } from "../../ir/precisions.ts";
 import type { TileType } from "../../ir/types.ts";
 import { onceForEach } from "../../support/memo.ts";
@@ -30,6 +31,7 @@ import {
   productInstructions,
 } from "../../targets/product-instructions.ts";
 import type { ProductInstruction } from "../../targets/product-instructions.ts";
+import { scaledFragmentProblem } from "../../targets/scaled-products.ts";
 
 const { wgmma } = productInstructions;
 
@@ -158,6 +160,7 @@ export function tileOf({ type, id }: Value): TileType {
 }
 
 const fragments: ProductInstruction = productInstructions["mma.sync"];
+const scaledFragments: ProductInstruction = productInstructions["mma.sync.block_scale"];
 
 /** Formats that mma.sync takes as another, which has all their numbers. */
 const mmaConversions: { readonly [N in DTypeName]?: DType } = {
@@ -213,10 +216,10 @@ export function mmaProblem(op: Op<"dot">): string | undefined {
  * Up to four warps one below the other as far as there are rows, the others side by side. Fragments of f64 are wide for what
  * they multiply, and lanes load them: there the grid is the one whose warps read least.
  */
-export function warpGrid(op: Op<"dot">, warps: number): WarpGrid {
+export function warpGrid(op: Op<"dot"> | Op<"scaled_dot">, warps: number): WarpGrid {
   const m = tileOf(op.operands.left).shape[0] ?? 0;
   const n = tileOf(op.operands.right).shape[1] ?? 0;
-  if (mmaBits(op) === 64) return leastReading(m, n, warps);
+  if (tileOf(op.operands.left).dtype.bits === 64) return leastReading(m, n, warps);
   // Four rows of warps read the right operand often enough; more of them only where columns do not use all.
   const first = Math.min(warps, warpsPerGroup, exactShares(m / 16));
   const columns = Math.min(warps / first, exactShares(n / 8));
@@ -238,6 +241,14 @@ function leastReading(m: number, n: number, warps: number): WarpGrid {
 /** The greatest power of two that divides a number. */
 function exactShares(units: number): number {
   return units & -units;
+}
+
+/** Why fragments with scales cannot make a product of these shapes on a target. */
+export function scaledShapeProblem(op: Op<"scaled_dot">, target: Target): string | undefined {
+  if (!hasInstruction(target, scaledFragments)) return `${target.name} does not have it`;
+  const [m = 0, k = 0] = tileOf(op.operands.left).shape;
+  const n = tileOf(op.operands.right).shape[1] ?? 0;
+  return scaledFragmentProblem(kindOfScaledDot(op), [m, n, k]);
 }
 
 /** Why tcgen05 cannot make a product of these shapes and formats whose sum stays in tensor memory. */

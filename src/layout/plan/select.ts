@@ -91,6 +91,7 @@ class Selection {
     const fresh = new Map<Value, Op<"load">>();
     const converted = new Map(outer);
     const ops = region.ops.flatMap((op) => {
+      if (op.kind === "scaled_dot") return this.#scaled(op, warps);
       if (op.kind === "dot") return this.#chosen(op, fresh, warps, converted);
       if (op.kind === "load" && isWhole(op)) for (const result of op.results) fresh.set(result, op);
       const { may } = traitsOf(op);
@@ -133,6 +134,13 @@ class Selection {
     const chosen = changedOp(multiplied, { attributes }) as Op<"dot">;
     this.products.set(chosen, product);
     return [...conversions, chosen];
+  }
+
+  /** A product with scales, shared out to the warps that there are. */
+  #scaled(op: Op<"scaled_dot">, most: number): AnyOp {
+    const { rows, columns } = warpGrid(op, most);
+    const warps = Object.freeze([rows, columns]);
+    return changedOp(op, { attributes: Object.freeze({ ...op.attributes, warps }) });
   }
 
   /** The conversion of a factor to the format in which mma.sync takes it, unless it is there. */

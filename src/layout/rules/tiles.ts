@@ -7,7 +7,7 @@ import { opName } from "../../ir/op-names.ts";
 import type { tileOps } from "../../ir/ops/tiles.ts";
 import { typeText } from "../../ir/types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { mmaFragment, wgmmaAccumulator, wgmmaLeft } from "../algebra/named-layouts.ts";
+import { mmaFragment, mmaScales, wgmmaAccumulator, wgmmaLeft } from "../algebra/named-layouts.ts";
 import { fitsShape, replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -228,6 +228,25 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
   if (accumulator !== undefined) context.read(op, accumulator, { kind: "variable", variable });
 }
 
+function scaledDot(op: Op<"scaled_dot">, context: LayoutContext): void {
+  const { left, right, leftScales, rightScales, accumulator } = op.operands;
+  const { warps: [rows = 1, columns = 1] = [] } = op.attributes;
+  const variable = context.define(op, op.results[0]);
+  if (variable === undefined) return;
+  const grid = { rows, columns };
+  const { bits } = tileOf(left).dtype;
+  const what = "mma.sync with scales";
+  fixResult(op, variable, mmaFragment("accumulator", bits, grid), `${what} accumulates`, context);
+  const need = (value: Value, layout: RegisterLayout): void => {
+    fixOperand(op, value, layout, `${what} reads`, context);
+  };
+  need(left, mmaFragment("left", bits, grid));
+  need(right, mmaFragment("right", bits, grid));
+  need(leftScales, mmaScales("left", grid));
+  need(rightScales, mmaScales("right", grid));
+  if (accumulator !== undefined) context.read(op, accumulator, { kind: "variable", variable });
+}
+
 /** The instruction's own layout of the result. */
 export function fixResult(
   op: AnyOp,
@@ -325,4 +344,5 @@ export const tileRules: Rules<typeof tileOps> = {
     alongAxis(op, [op.operands.keys, ...op.operands.payloads], context);
   },
   dot,
+  scaled_dot: scaledDot,
 };

@@ -11,6 +11,7 @@ import { visitEach } from "../../support/visit-each.ts";
 
 /** Attributes that ops must have once they are placed; most kinds have none. */
 const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
+  scaled_dot: () => ["warps"],
   dot: ({ attributes }) =>
     attributes.instruction === "mma.sync" ? ["instruction", "warps"] : ["instruction"],
   copy_async: ({ attributes }) => (attributes.by === "tensor" ? ["by", "map"] : ["by"]),

@@ -9,6 +9,7 @@ import { storedAs } from "../../layout/model/placed-types.ts";
 import {
   mmaFormat,
   mmaProblem,
+  scaledShapeProblem,
   operandProblem,
   tileOf,
   warpgroupProblem,
@@ -30,6 +31,7 @@ export function verifyInstructions(kernel: Kernel, { target }: PlacedFor): void 
   const checker = new Checker(kernel, target);
   walkAgents(kernel, (op, agents) => {
     if (op.kind === "dot") checker.product(op, agents);
+    if (op.kind === "scaled_dot") checker.scaledProduct(op, agents);
     if (op.kind === "wgmma") checker.wgmma(op, agents);
     if (op.kind === "copy_async") checker.copy(op);
     if (op.kind === "prefetch_maps") checker.prefetch(op);
@@ -71,6 +73,11 @@ class Checker {
         found: instruction,
       });
     refuse(op, instruction, rules[instruction as Product["instruction"]]());
+  }
+
+  scaledProduct(op: Op<"scaled_dot">, agents: Agents): void {
+    const problem = scaledShapeProblem(op, this.#target) ?? warpsProblem(op, agents);
+    refuse(op, productInstructions["mma.sync.block_scale"].name, problem);
   }
 
   wgmma(op: Op<"wgmma">, agents: Agents): void {
@@ -142,7 +149,10 @@ function unconvertedProblem({ operands: { left, right } }: Op<"dot">): string | 
 }
 
 /** The grid of warps covers the tile and has the warps that there are. */
-function warpsProblem({ attributes, results: [result] }: Op<"dot">, { warps: most }: Agents) {
+function warpsProblem(
+  { attributes, results: [result] }: Op<"dot"> | Op<"scaled_dot">,
+  { warps: most }: Agents,
+) {
   const [rows = 0, columns = 0] = attributes.warps ?? [];
   const [m = 0, n = 0] = result?.type.kind === "tile" ? result.type.shape : [];
   const fits = rows * columns >= 1 && rows * columns <= most;

@@ -21,6 +21,7 @@ import { walkOps, yieldedValues } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
 import {
   mmaFragment,
+  mmaScales,
   wgmmaAccumulator,
   wgmmaLeft,
   wgmmaMetadata,
@@ -130,6 +131,24 @@ function dot(op: Op<"dot">, functions: Functions, threadWarps: number): void {
     lies(op, left, functions.factor("left", shape, k).apply(layoutOf(result)));
     lies(op, right, functions.factor("right", shape, k).apply(layoutOf(result)));
   }
+}
+
+function scaledDot(op: Op<"scaled_dot">, functions: Functions): void {
+  const { left, right, leftScales, rightScales, accumulator } = op.operands;
+  const [result] = op.results;
+  if (result === undefined) return;
+  if (accumulator !== undefined) alike(op, [result, accumulator]);
+  const { warps: [rows = 1, columns = 1] = [] } = op.attributes;
+  const { bits } = tileOf(left).dtype;
+  const grid = { rows, columns };
+  const fixed = (value: Value, layout: RegisterLayout): void => {
+    lies(op, value, functions.normal(layout, tileOf(value).shape));
+  };
+  fixed(result, mmaFragment("accumulator", bits, grid));
+  fixed(left, mmaFragment("left", bits, grid));
+  fixed(right, mmaFragment("right", bits, grid));
+  fixed(leftScales, mmaScales("left", grid));
+  fixed(rightScales, mmaScales("right", grid));
 }
 
 function written(op: Exclude<AccessOp, Op<"load">>, functions: Functions): void {
@@ -295,6 +314,7 @@ const layoutChecks: OpRules<[Functions, number], void> = {
     along(op, [op.operands.keys, ...op.operands.payloads]);
   },
   dot,
+  scaled_dot: scaledDot,
 
   alloc: free,
   alloc_union: free,

@@ -4,6 +4,7 @@ import { asynchronousRules } from "./asynchronous/rules.ts";
 import type { EmitContext } from "./context.ts";
 import { controlRules } from "./control.ts";
 import { dot } from "./dot.ts";
+import { scaledDot } from "./scaled-dot.ts";
 import { valueRules } from "./elementwise/rules.ts";
 import { blockIndex, clusterRank, gridExtent, scalarOf } from "./grid.ts";
 import { memoryRules } from "./memory/rules.ts";
@@ -24,6 +25,7 @@ export const emitRules: OpRules<[EmitContext], void> = {
   ...controlRules,
   ...placedRules,
   dot,
+  scaled_dot: scaledDot,
   iota,
   inline_ptx: inlinePtx,
   inline_ptx_memory: inlinePtx,

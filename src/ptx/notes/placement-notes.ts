@@ -6,6 +6,7 @@
  *   |----------|-----------------------------------------------------------|-----------------------------------------------|
  *   | TW7501   | a dot of formats for tensor cores, by fma                 | exact f32 was asked for                       |
  *   | TW7516   | a dot by fragments of warps, where there is tensor memory |                                               |
+ *   | TW7517   | a scaledDot of bf16, where instructions take scales       |                                               |
  *   | TW7502   | fewer than 16 bytes a lane, where a lane has 16 or more   | it fills its sectors and alignment is known   |
  *   | TW7503   | 32 or more registers a thread hold copies                   |                                               |
  *   | TW7504   | twice the wavefronts that would do, or more               |                                               |
@@ -71,6 +72,12 @@ function layoutNotes(placement: Placement): readonly PerformanceNote[] {
 function productNotes({ products, target }: Placement): readonly PerformanceNote[] {
   const tensor = tensorMemoryInstruction(target);
   return [...products].flatMap(([op, { instruction, reason }]) => {
+    const { unscaled } = op.attributes;
+    if (unscaled !== undefined)
+      return note(op, "TW7517", "this product with scales is made of bf16", {
+        because: unscaled,
+        remedy: codes.TW7517.remedy,
+      });
     if (instruction !== "fma" && tensor?.factors.includes(tileOf(op.operands.right).dtype.name))
       return note(op, "TW7516", `this dot is computed by ${instruction}, not by ${tensor.name}`, {
         because: reason,

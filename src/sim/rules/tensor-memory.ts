@@ -14,7 +14,7 @@ import type { Op } from "../../ir/node.ts";
 import type { tensorMemoryOps } from "../../ir/ops/tensor-memory.ts";
 import { refOf } from "../../ir/traverse.ts";
 import { scaledKindOf } from "../../ir/infer/tensor-memory-scales.ts";
-import { narrowName } from "../../targets/scaled-products.ts";
+import { narrowName, scaleFormatOf } from "../../targets/scaled-products.ts";
 import type { ScaledKind } from "../../targets/scaled-products.ts";
 import { completion, Knowledge } from "../../happens-before/knowledge.ts";
 import type { Epoch } from "../../happens-before/knowledge.ts";
@@ -132,7 +132,7 @@ function multiplyBlocks(
     ...{ a: codesOf(a), b: codesOf(b) },
     scales: [codesOf(readView(left, 0)), codesOf(readView(right, 0))],
     scaleColumns: [left.sizes[1] ?? 0, right.sizes[1] ?? 0],
-    scaleFormat: kind.scales === "f8e4m3fn" ? "ue4m3" : "ue8m0",
+    scaleFormat: scaleFormatOf(kind),
   };
   multiplyScaled(product, sums);
 }

@@ -21,6 +21,7 @@ import { axisOf, countOf, dtypeOf, shapeOf } from "./elementwise.ts";
 import { touch, zeroOf } from "./memory.ts";
 import { rearrangement } from "./rearrange.ts";
 import type { Rearrangement } from "./rearrange.ts";
+import { scaledDot } from "./scaled-dot.ts";
 
 /** Emits the step of an op whose result is computed from one tile or scalar as elements. */
 function emitFromElements(
@@ -285,4 +286,5 @@ export const tileRules: Pick<SimulationRules, keyof typeof tileOps> = {
 
   sort,
   dot,
+  scaled_dot: scaledDot,
 };

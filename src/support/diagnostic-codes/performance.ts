@@ -100,6 +100,14 @@ export const performanceCodes = registerCodes({
     remedy:
       "add up in a loop that loads a block of each factor in each step, or multiply with tcgen05Mma",
   },
+  TW7517: {
+    title: "product with scales that is made of bf16",
+    cause:
+      "Tensor cores of Blackwell multiply narrow floats and their scales as they are. Converted to bf16 first, they take several times as long, and registers besides.",
+    example: "scaledDot([a, aScale], b)  // on sm_120a, where b has no scales",
+    remedy:
+      "give both operands scales of one format: FP8, FP6 or FP4 with f8e8m0fnu for each 32, or FP4 with f8e4m3fn for each 16; on sm_100a multiply with tcgen05Mma",
+  },
   TW7515: {
     title: "launch that takes over three times its roofline",
     cause:

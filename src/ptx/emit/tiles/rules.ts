@@ -8,7 +8,7 @@ import { reduce } from "./reduce.ts";
 import { scan } from "./scan.ts";
 import { sort } from "./sort.ts";
 
-export const tileRules: Omit<EmitRules<typeof tileOps>, "dot"> = {
+export const tileRules: Omit<EmitRules<typeof tileOps>, "dot" | "scaled_dot"> = {
   broadcast,
   reshape,
   transpose,
