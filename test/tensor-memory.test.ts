@@ -156,6 +156,7 @@ describe("products", () => {
     ["i8 by u8", { a: i8, b: u8, sum: i32 }],
     ["64 rows", { a: bf16, shape: [64, 8, 32] }],
     ["256 columns", { a: bf16, shape: [128, 256, 16] }],
+    ["320 columns", { a: f16, sum: f16, shape: [128, 320, 16] }],
     ["a by columns", { a: bf16, alongK: [false, true] }],
     ["b by rows", { a: bf16, alongK: [true, false] }],
     ["both across", { a: f16, alongK: [false, false] }],
