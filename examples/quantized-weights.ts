@@ -199,7 +199,7 @@ export async function main(device: Device): Promise<void> {
   const at = process.argv.indexOf("--size");
   const configuration: Configuration =
     process.argv[at + 1] === "large" ? configurations.large : configurations.small;
-  // Without a GPU the evaluator is faster than a simulation of one.
+  // The simulator is for kernels: programs have a default of their own.
   if (device.name !== "simulator") await useDevice(device);
   const trained = await train(configuration);
   console.log(table(await compare(trained, configuration)));

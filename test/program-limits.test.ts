@@ -1,5 +1,5 @@
 /** Programs and arrays that would never end, stopped; operations of several launches; waits of every kind. */
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { tensor as arrayOf, f32, fromNumbers, kernel, open, TilewrightError } from "tilewright";
 import type { Device } from "tilewright";
 import { add, array, greaterEqual, jit, sum, useDevice, whileLoop } from "tilewright/arrays";
@@ -59,6 +59,8 @@ afterEach(async () => {
 });
 
 describe("on the evaluator", () => {
+  beforeEach(() => useDevice("evaluator"));
+
   test("steps are ops, and time is looked at between them", async () => {
     const module = endlessModule();
     const counted = await failureOf(() => evaluate(module, "main", [], { stepLimit: 100 }));

@@ -121,7 +121,7 @@ const perStep = 10;
 export async function repeat<N extends ArrayWorkName>(name: N, on: DeviceName | "evaluator") {
   const silently = { onNotes: () => undefined };
   const device = on === "evaluator" ? undefined : await open(on, silently);
-  await useDevice(device);
+  await useDevice(device ?? "evaluator");
   const repeated = arrayWork[name]();
   let number = 0;
   return {

@@ -20,7 +20,6 @@ import type { RunLimits } from "../support/run-limits.ts";
 import { arrayOfTensor, evaluate, isTensorDatum } from "../graph/evaluate/index.ts";
 import type { Tensor } from "../graph/evaluate/index.ts";
 import { disposeSymbol } from "../device/device-array.ts";
-import type { Device } from "../device/device.ts";
 import { requireNotAborted } from "../device/wait-limits.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
 import type { OpDetails, Origin } from "../graph/infer/builder.ts";
@@ -35,7 +34,7 @@ import { isTensor } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 
 import {
-  chosenDevice,
+  chosenPlace,
   disposeHeldValue,
   downloaded,
   forgetCopies,
@@ -46,7 +45,9 @@ import {
 } from "./device.ts";
 import { computeNow, computeWithBreaks } from "./deferred.ts";
 import type { DeferredResult, DeferredRun } from "./deferred.ts";
+import type { Place } from "./default-device.ts";
 import type { DeviceInput } from "./device.ts";
+import { isQuick, isQuickEachTime } from "./evaluator-work.ts";
 import { isUnusable, markUnusable, requireUsable } from "./use-after-dispose.ts";
 
 /** The op that defines a value; a value without one is a parameter or has data. */
@@ -269,16 +270,30 @@ export function compute(values: readonly GraphValue[], limits: RunLimits = {}): 
   return values.map(dataOf);
 }
 
+/**
+ * Where values are computed that are still to be, and the compiled function that takes them, if any; undefined for the evaluator. The default
+ * device is not worth its while for what the evaluator does at once, but where something of it lies on a device.
+ */
+export function placeFor(values: readonly GraphValue[], graph?: GraphRegion): Place | undefined {
+  const place = chosenPlace();
+  if (place?.isDefault !== true) return place;
+  if (values.some(isHeld) || (graph !== undefined && !isQuickEachTime(graph))) return place;
+  const { ops, free } = graphOf(values.filter(isPending), new Set());
+  return free.some(isHeld) || !isQuick(ops) ? place : undefined;
+}
+
 /** Values with or without data, as a device takes them; those still to be computed are run there first. */
 export function onDevice(
-  device: Device,
+  place: Place,
   values: readonly GraphValue[],
   limits: RunLimits = {},
 ): readonly DeviceInput[] {
   const missing = [...new Set(values.filter(isPending))];
-  if (missing.length > 0) {
+  if (missing.length > 0 && place.isDefault && placeFor(missing) === undefined)
+    compute(missing, limits);
+  else if (missing.length > 0) {
     const { ops, free } = neededBy(missing);
-    runOnDevice(device, graphRegion(free, ops, missing), free.map(inputOf), missing, { limits });
+    runOnDevice(place, graphRegion(free, ops, missing), free.map(inputOf), missing, { limits });
     // How it came about need not be kept.
     for (const value of missing) producers.delete(value);
   }
@@ -293,17 +308,17 @@ function inputOf(value: GraphValue): DeviceInput {
 /** The data of a value, wherever it is computed. */
 async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   requireUsable(value);
-  const device = chosenDevice();
   const known = computed.get(value);
   if (known !== undefined) return known;
-  if (device === undefined && !isHeld(value)) {
+  const place = placeFor([value]);
+  if (place === undefined && !isHeld(value)) {
     const [run] = runsOf([value], limits);
     return run !== undefined && "run" in run
       ? settled(value, await computeWithBreaks(run))
       : dataOf(value);
   }
   const begins = !isHeld(value);
-  const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value], limits);
+  const [input] = place === undefined ? [inputOf(value)] : onDevice(place, [value], limits);
   const data = input?.data ?? (await downloaded(value, limits, begins));
   // It may have been disposed of meanwhile.
   if (!isUnusable(value)) computed.set(value, data);
@@ -313,8 +328,8 @@ async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
 
 async function computedWhereItLies(value: GraphValue): Promise<void> {
   requireUsable(value);
-  const device = chosenDevice();
-  if (device !== undefined && !computed.has(value)) onDevice(device, [value]);
+  const place = computed.has(value) ? undefined : placeFor([value]);
+  if (place !== undefined) onDevice(place, [value]);
   if (isHeld(value)) await ready(value);
   else await read(value, {});
 }

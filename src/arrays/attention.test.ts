@@ -115,6 +115,7 @@ describe.each([true, false])("causal: %s", (causal) => {
   });
 
   test("bf16 on the evaluator is rounded once", async () => {
+    await useDevice("evaluator");
     const [q, k, v] = operands(sizes) as unknown as Half;
     const given = [await numbersOf(q), await numbersOf(k), await numbersOf(v)] as const;
     const scale = 1 / Math.sqrt(8);
@@ -123,6 +124,7 @@ describe.each([true, false])("causal: %s", (causal) => {
       reference(given, sizes, causal, scale),
       2 ** -8,
     );
+    await useDevice();
   });
 });
 
@@ -169,6 +171,7 @@ describe("on the simulator", () => {
     const text = lower(gradients, given);
     expect(text).toMatch(/kernel\.\d+\.attention\(/);
     expect(text).toMatch(/kernel\.\d+\.attention_backward\(/);
+    await useDevice("evaluator");
     const expected = await Promise.all(gradients(given).map(numbersOf));
     await useDevice(device);
     const found = jit(gradients)(given);

@@ -209,15 +209,16 @@ export const jvp = checked(
 export const mapTree = checked("mapTree", [tree, functionKind], trees.mapTree);
 
 const device: ArgumentKind = {
-  expected: "a device, as open(…) gives it, or the name of one",
-  holds: (value) => value instanceof Device || deviceNames.some((name) => name === value),
+  expected: 'a device, as open(…) gives it, the name of one, or "evaluator"',
+  holds: (value) =>
+    value instanceof Device || ["evaluator", ...deviceNames].some((name) => name === value),
 };
 /** Runs a function and gives back the device memory of all arrays that were computed in it and are not part of its result. */
 export const scope = checked("scope", [functionKind], scopes.scope);
 const deviceOptions = options("{ cacheSize }, a whole number from 1", { cacheSize: isWhole(1) });
 /**
- * Chooses the device that arrays are computed on from now on, a device or the name of one; without one, the evaluator on the host. Resolves once
- * the programs of the device before have run.
+ * Chooses the device that arrays are computed on from now on: a device, the name of one, or `"evaluator"`, which says what programs mean, op by op;
+ * without one, the default again: the GPU, or the CPU where there is none. Resolves once the programs of the device before have run.
  *
  * @example
  * ```ts

@@ -37,6 +37,7 @@ afterEach(() => useDevice());
 
 describe("a chosen device", () => {
   test("runs compiled functions, whose results stay there", async () => {
+    await useDevice("evaluator");
     const expected = (await train().weights.values()) as readonly number[];
     const device = await open("simulator");
     await useDevice(device);
@@ -114,7 +115,7 @@ describe("mistakes", () => {
     await useDevice(await open("simulator"));
     const double = jit((x: F32) => mul(x, 2));
     const y = double(array([1, 2]));
-    await useDevice();
+    await useDevice("evaluator");
     expect(() => double(y)).toThrow("TW9315");
   });
 });

@@ -1,9 +1,9 @@
 /**
- * Arrays on a device. Once a device is chosen, compiled functions and pending operations run there: their results stay in
- * its memory until they are read, and are given back when they are disposed of or nobody can reach them any more.
+ * Arrays on a device: the one that is chosen, or the default one (default-device.ts). Compiled functions and pending operations run there: their
+ * results stay in its memory until they are read, and are given back when they are disposed of or nobody can reach them any more.
  *
- *   await useDevice(await open("gpu"));
- *   w = step(w, batch);              issued, not awaited; w lies on the GPU
+ *   await useDevice("cpu");
+ *   w = step(w, batch);              issued, not awaited; w lies on the device
  *   console.log(await loss.values());
  *
  * Work is issued in the order of the calls: a program's arena serves one run at a time.
@@ -14,10 +14,12 @@ import type { Device } from "../device/device.ts";
 import { waitWithin } from "../device/wait-limits.ts";
 import { WorkQueue } from "../device/work-queue.ts";
 import { toElements } from "../formats/hostarray.ts";
+import { evaluateWithBreaks, isTensorDatum } from "../graph/evaluate/index.ts";
 import { tensor } from "../graph/evaluate/value.ts";
 import type { Tensor } from "../graph/evaluate/value.ts";
-import { tensorTypeOf } from "../graph/lower/storage.ts";
+import { heldType } from "../graph/lower/storage.ts";
 import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
+import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { sizeOf } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
@@ -25,17 +27,29 @@ import { captureLocation, settledLocation } from "../support/location.ts";
 import { LimitedProgram } from "../support/run-limits.ts";
 import type { DeviceName } from "../runtime/open-options.ts";
 import type { RunLimits } from "../support/run-limits.ts";
+import { cpuTarget, defaultTarget } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+import { DefaultPlace, isForEvaluator, placeOf, tellEvaluator } from "./default-device.ts";
+import type { Place } from "./default-device.ts";
 import { DevicePrograms, keptPrograms } from "./programs.ts";
 
 /** A result that a device computes or has computed. */
 interface Held {
   readonly type: TensorType;
-  readonly device: Device;
-  readonly ready: Promise<DeviceArray>;
+  readonly place: Place;
+  /** An array of the device, or of the host where the evaluator has stood in for it. */
+  readonly ready: Promise<DeviceArray | Tensor>;
   isDisposed: boolean;
 }
 
-let chosen: Device | undefined;
+/** The GPU, or the CPU where there is none. */
+const defaultPlace = new DefaultPlace(async () => {
+  const { openForPrograms } = await import("../runtime/open.ts");
+  return openForPrograms();
+});
+
+/** Undefined for the evaluator. */
+let chosen: Place | undefined = defaultPlace;
 const queue = new WorkQueue();
 const held = new WeakMap<GraphValue, Held>();
 /** Of the device that is chosen, and of those that are being left. */
@@ -52,30 +66,43 @@ export interface UseDeviceOptions {
   readonly cacheSize?: number | undefined;
 }
 
+/** What `useDevice` takes by name. */
+export type ArrayDeviceName = DeviceName | "evaluator";
+
 /**
- * Chooses where arrays are computed from now on: a device, or one by its name, such as `"cpu"`, which is opened once and stays open;
- * without one, the evaluator. Resolves when the programs of the device that was chosen before have run and are given back; await it before
- * disposing of that device.
+ * Chooses where arrays are computed from now on: a device, or one by its name, such as `"cpu"`, which is opened once and stays open, or
+ * `"evaluator"`; without one, the default again. Resolves when the programs of the device that was chosen before have run and are given back;
+ * await it before disposing of that device.
  */
 export async function useDevice(
-  wanted?: Device | DeviceName,
+  wanted?: Device | ArrayDeviceName,
   options: UseDeviceOptions = {},
 ): Promise<void> {
-  const device = typeof wanted === "string" ? await opened(wanted) : wanted;
-  const before = chosen;
+  const place = await wantedPlace(wanted);
   const { cacheSize } = options;
+  const before = chosen;
+  const device = cacheSize === undefined ? place?.device : await place?.open();
+  const last = before?.device;
   const left =
-    before === undefined || (before === device && cacheSize === undefined)
+    last === undefined || (last === device && cacheSize === undefined)
       ? undefined
-      : programs.get(before);
-  chosen = device;
-  if (before !== undefined && left !== undefined) programs.delete(before);
+      : programs.get(last);
+  chosen = place;
+  if (last !== undefined && left !== undefined) programs.delete(last);
   if (device !== undefined && cacheSize !== undefined)
     programs.set(device, new DevicePrograms(device, cacheSize));
   if (left !== undefined)
     await queue.run(async () => {
       left.dispose();
     });
+}
+
+async function wantedPlace(
+  wanted: Device | ArrayDeviceName | undefined,
+): Promise<Place | undefined> {
+  if (wanted === undefined) return defaultPlace;
+  if (wanted === "evaluator") return undefined;
+  return placeOf(typeof wanted === "string" ? await opened(wanted) : wanted);
 }
 
 /** Devices that were chosen by name: they stay open, since arrays lie on them. */
@@ -92,8 +119,14 @@ async function opened(name: DeviceName): Promise<Device> {
   return device;
 }
 
-export function chosenDevice(): Device | undefined {
+/** Where programs run; undefined for the evaluator. */
+export function chosenPlace(): Place | undefined {
   return chosen;
+}
+
+/** What programs are recorded for where that depends on the device. */
+export function chosenTarget(): Target {
+  return chosen?.device?.target ?? (chosen?.isDefault === true ? cpuTarget : defaultTarget);
 }
 
 /** Whether a value lies on a device, or will. */
@@ -145,9 +178,9 @@ export interface DeviceRun {
   readonly isKept?: boolean;
 }
 
-/** Runs a graph on the chosen device. `targets` are the values that its results become. */
+/** Runs a graph at a place. `targets` are the values that its results become. */
 export function runOnDevice(
-  device: Device,
+  place: Place,
   graph: GraphRegion,
   inputs: readonly DeviceInput[],
   targets: readonly GraphValue[],
@@ -155,8 +188,8 @@ export function runOnDevice(
 ): void {
   // An array may be disposed of once the call is made: its memory goes after the run.
   const sources = inputs.map(({ value, data }) => data ?? requireHeld(value));
-  const given = donated.flatMap((place) => {
-    const source = sources[place];
+  const given = donated.flatMap((each) => {
+    const source = sources[each];
     return source !== undefined && "ready" in source ? [source] : [];
   });
   for (const entry of given) {
@@ -164,22 +197,27 @@ export function runOnDevice(
     forgotten.unregister(entry);
   }
   // They are given back when the device is left, which is after this run.
-  const mine = programsOf(device);
+  const mine = place.device && programsOf(place.device);
   const location = settledLocation();
   const giveUp = async (taken: ReadonlySet<Tensor | Held | undefined>): Promise<void> => {
     // What was given to a run that failed is gone, too.
     disposeAll(await settledArrays(given.filter((entry) => !taken.has(entry))));
   };
-  const work = async (): Promise<readonly DeviceArray[]> => {
+  const work = async (): Promise<readonly (DeviceArray | Tensor)[]> => {
     let taken: ReadonlySet<Tensor | Held | undefined> = new Set();
     try {
-      const arrays = await Promise.all(sources.map((source) => inputArray(device, source)));
-      const results = await mine.run(
-        { graph, donated, limits, matmulPrecision, isKept, location },
-        arrays,
-      );
-      taken = new Set([...results.taken].map((place) => sources[place]));
+      const device = place.device ?? (await place.open());
+      if (device === undefined) return await evaluated(graph, sources, limits);
+      const arrays = await Promise.all(sources.map((source) => inputArray(place, source)));
+      const run = { graph, donated, limits, matmulPrecision, isKept, location };
+      const results = await (mine ?? programsOf(device)).run(run, arrays);
+      taken = new Set([...results.taken].map((each) => sources[each]));
       return results.outputs;
+    } catch (error) {
+      // Nobody has asked for the device that refuses.
+      if (!place.isDefault || !isForEvaluator(error)) throw error;
+      tellEvaluator(error);
+      return await evaluated(graph, sources, limits);
     } finally {
       await giveUp(taken);
     }
@@ -188,9 +226,22 @@ export function runOnDevice(
   for (const [i, value] of targets.entries())
     hold(
       value,
-      device,
-      run.then((outputs) => outputs[i] as DeviceArray),
+      place,
+      run.then((outputs) => outputs[i] as DeviceArray | Tensor),
     );
+}
+
+/** Runs a graph on the evaluator, wherever its arguments lie. */
+async function evaluated(
+  graph: GraphRegion,
+  sources: readonly (Tensor | Held)[],
+  limits: RunLimits,
+): Promise<readonly Tensor[]> {
+  const inputs = await Promise.all(
+    sources.map((source) => ("ready" in source ? fetched(source) : source)),
+  );
+  const results = await evaluateWithBreaks(moduleOf(graph), "main", inputs, limits);
+  return results.filter(isTensorDatum);
 }
 
 /** Gives back what a device keeps for a graph, after the runs that were asked for. */
@@ -217,7 +268,9 @@ export function livePrograms(device: Device): number {
 /** The arrays of values that were computed. */
 async function settledArrays(entries: readonly Held[]): Promise<readonly DeviceArray[]> {
   const settled = await Promise.allSettled(entries.map(({ ready }) => ready));
-  return settled.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  return settled.flatMap((each) =>
+    each.status === "fulfilled" && !("data" in each.value) ? [each.value] : [],
+  );
 }
 
 /** Says that a value was computed, to the scope that is open. */
@@ -244,8 +297,8 @@ const forgotten = new FinalizationRegistry<Held>((entry) => {
   void disposeHeld(entry);
 });
 
-function hold(value: GraphValue, device: Device, ready: Promise<DeviceArray>): void {
-  const entry: Held = { type: tensorTypeOf(value), device, ready, isDisposed: false };
+function hold(value: GraphValue, place: Place, ready: Held["ready"]): void {
+  const entry: Held = { type: heldType(value.type), place, ready, isDisposed: false };
   ready.catch(() => undefined);
   held.set(value, entry);
   noteMade(value);
@@ -258,7 +311,8 @@ async function disposeHeld(entry: Held): Promise<void> {
   forgotten.unregister(entry);
   try {
     await queue.run(async () => {
-      (await entry.ready).dispose();
+      const array = await entry.ready;
+      if (!("data" in array)) array.dispose();
     });
   } catch {
     // What was never computed holds no memory; who reads it hears why.
@@ -278,13 +332,17 @@ function requireHeld(value: GraphValue): Held {
 }
 
 /** An array of the device, or the data of what lies elsewhere. */
-async function inputArray(device: Device, source: Tensor | Held): Promise<DeviceArray | Tensor> {
+async function inputArray(place: Place, source: Tensor | Held): Promise<DeviceArray | Tensor> {
   if (!("ready" in source)) return source;
-  return source.device === device ? source.ready : fetched(source);
+  return source.place === place ? source.ready : fetched(source);
 }
 
-async function fetched({ device, ready, type }: Held): Promise<Tensor> {
-  const elements = toElements(await device.download(await ready));
+async function fetched({ place, ready, type }: Held): Promise<Tensor> {
+  const array = await ready;
+  if ("data" in array) return array;
+  const device = await place.open();
+  if (device === undefined) throw new Error("a device has computed what it holds");
+  const elements = toElements(await device.download(array));
   return tensor(
     type.element,
     type.shape,
@@ -297,7 +355,7 @@ export async function ready(value: GraphValue): Promise<void> {
   const entry = requireHeld(value);
   await queue.run(async () => {
     await entry.ready;
-    await entry.device.synchronize();
+    await entry.place.device?.synchronize();
   });
 }
 
@@ -308,13 +366,16 @@ export async function downloaded(
   begun: boolean,
 ): Promise<Tensor> {
   const entry = requireHeld(value);
-  const { stopsKernels } = entry.device;
   // A run that has failed leaves nothing to wait for.
   const work = Promise.all([queue.run(() => fetched(entry)), entry.ready]).then(([data]) => data);
+  const { place } = entry;
   const waited = {
-    stopsKernels,
+    // What stands in for a device that is not open stops, as the CPU does.
+    get stopsKernels() {
+      return place.device?.stopsKernels ?? true;
+    },
     get isStopping() {
-      return stopsKernels && (begun || entry.device.isStopping);
+      return this.stopsKernels && (begun || place.device?.isStopping === true);
     },
   };
   return waitWithin(work, limits, waited, captureLocation());

@@ -51,6 +51,7 @@ async function expectBoth<A extends NDArray>(
   x: A,
   wanted: unknown,
 ): Promise<void> {
+  await useDevice("evaluator");
   expect(await f(x).values(), "evaluator").toEqual(wanted);
   await useDevice(device);
   try {

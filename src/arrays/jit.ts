@@ -15,8 +15,8 @@ import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
 import { printGraph } from "../graph/text/index.ts";
-import { compute, defer, donateValues, onDevice, runGraph, setMade } from "./array.ts";
-import { chosenDevice, forgetPrograms, runOnDevice } from "./device.ts";
+import { compute, defer, donateValues, onDevice, placeFor, runGraph, setMade } from "./array.ts";
+import { forgetPrograms, runOnDevice } from "./device.ts";
 import type { DeviceRun } from "./device.ts";
 import { requireUsable } from "./use-after-dispose.ts";
 import { settleLocations } from "./locations.ts";
@@ -177,7 +177,7 @@ function requireOnce(inputs: readonly GraphValue[], donated: readonly number[]):
 }
 
 /**
- * Runs a graph: on the evaluator now, so that the results have data, or on the chosen device in its turn. With a signal the
+ * Runs a graph: on the evaluator now, so that the results have data, or on a device in its turn. With a signal the
  * evaluator waits until a result is read: nobody can abort anything while JavaScript runs without a break.
  */
 function run(
@@ -186,13 +186,13 @@ function run(
   { donated, limits, matmulPrecision }: Required<Omit<DeviceRun, "isKept">>,
 ): readonly GraphValue[] {
   requireOnce(inputs, donated);
-  const device = chosenDevice();
+  const place = placeFor(inputs, graph);
   const given = donated.map((place) => inputs[place] as GraphValue);
-  if (device !== undefined) {
+  if (place !== undefined) {
     const targets = graph.results.map(({ type }) => graphValue(type));
-    const sources = onDevice(device, inputs);
+    const sources = onDevice(place, inputs);
     donateValues(given);
-    runOnDevice(device, graph, sources, targets, {
+    runOnDevice(place, graph, sources, targets, {
       donated,
       limits,
       matmulPrecision,

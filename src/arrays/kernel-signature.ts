@@ -16,10 +16,8 @@ import { typeText } from "../graph/ops/types.ts";
 import { evaluateSize, shapeText } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
-import { defaultTarget } from "../targets/target.ts";
-import type { Target } from "../targets/target.ts";
 import { NDArray, typeOfArray } from "./array.ts";
-import { chosenDevice } from "./device.ts";
+import { chosenTarget } from "./device.ts";
 
 interface Refusal {
   readonly message: string;
@@ -109,11 +107,7 @@ function argumentText(value: unknown): string {
 export function signatureKey({ kernel }: Operation, inputs: readonly GraphValue[]): string {
   const ofDevice = kernel.dimensions.some(({ name }) => name === "processors");
   const types = inputs.map(({ type }) => typeText(type)).join();
-  return ofDevice ? `${types} ${targetHere().processors}` : types;
-}
-
-function targetHere(): Target {
-  return chosenDevice()?.target ?? defaultTarget;
+  return ofDevice ? `${types} ${chosenTarget().processors}` : types;
 }
 
 /** Where the kernel's outputs are among the arrays of a result, and the other way round. */
@@ -255,12 +249,12 @@ function dimensionsOf(
 ): ReadonlyMap<string, number> {
   const { kernel } = operation;
   try {
-    return bindDimensions(kernel, inputs, {}, targetHere());
+    return bindDimensions(kernel, inputs, {}, chosenTarget());
   } catch (error) {
     if (!(error instanceof TilewrightError) || error.code !== "TW4008") throw error;
   }
   try {
-    return bindDimensions(kernel, new Map([...inputs, ...results]), {}, targetHere());
+    return bindDimensions(kernel, new Map([...inputs, ...results]), {}, chosenTarget());
   } catch (error) {
     if (!(error instanceof TilewrightError) || error.code === "TW4008") throw error;
     throw refused(operation, {

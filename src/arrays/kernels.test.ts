@@ -87,6 +87,9 @@ async function expectSlopes(found: F32): Promise<void> {
 }
 
 describe("on the evaluator", () => {
+  beforeAll(() => useDevice("evaluator"));
+  afterAll(() => useDevice());
+
   test("a kernel is what it means, and so is its derivative", async () => {
     await expectSlopes(grad(loss)(x, y));
   });
@@ -354,7 +357,7 @@ describe.each(["evaluator", "simulator", "emulator"] as const)(
     let device: Device | undefined;
     beforeAll(async () => {
       device = name === "evaluator" ? undefined : await open(name);
-      await useDevice(device);
+      await useDevice(device ?? "evaluator");
     });
     afterAll(async () => {
       await useDevice();
@@ -414,7 +417,7 @@ describe("results by name", () => {
     "are the kernel's outputs on the %s",
     async (on) => {
       const device = on === "evaluator" ? undefined : await open(on);
-      await useDevice(device);
+      await useDevice(device ?? "evaluator");
       const { product, total } = named(x, y);
       expect(await product.values()).toEqual([0.5, 0.5, 6, -4]);
       expect(await total.values()).toEqual([1.5, 2.25, 5, -3]);
@@ -448,6 +451,7 @@ describe("results by name", () => {
     );
     const counted = fromKernel(count, () => astype(arange(5), "f32"));
     const device = await open("simulator");
+    await useDevice("evaluator");
     const before = await counted().values();
     await useDevice(device);
     const there = counted();

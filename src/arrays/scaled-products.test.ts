@@ -15,6 +15,7 @@ import { Random } from "../support/random.ts";
 afterEach(() => useDevice());
 
 async function onBoth(body: (kind: string) => Promise<void>): Promise<void> {
+  await useDevice("evaluator");
   await body("evaluator");
   const device = await open("simulator", { onNotes: () => undefined });
   try {

@@ -136,6 +136,7 @@ async function onDevices(
   body: (kind: string) => Promise<void>,
   always: boolean = true,
 ): Promise<void> {
+  await useDevice("evaluator");
   await body("evaluator");
   if (!always && !takesAll) return;
   for (const kind of ["simulator", "emulator"] as const) {

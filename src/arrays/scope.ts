@@ -4,8 +4,8 @@
  *   const w = scope(() => step(step(w0)));       the first step's result goes, the second's stays
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import { compute, disposeValues, isPending, onDevice } from "./array.ts";
-import { chosenDevice, tracked } from "./device.ts";
+import { compute, disposeValues, isPending, onDevice, placeFor } from "./array.ts";
+import { tracked } from "./device.ts";
 import { requireUsable } from "./use-after-dispose.ts";
 import { isRecording } from "./trace-function.ts";
 import { flatten } from "./tree.ts";
@@ -25,9 +25,9 @@ export function scope<R>(body: () => R): R {
   if (isRecording()) return result;
   // What is returned and not computed yet needs what is about to go.
   const pending = returned.filter(isPending);
-  const device = chosenDevice();
+  const place = placeFor(pending);
   const { made: late } = tracked(() =>
-    device === undefined ? compute(pending) : onDevice(device, pending),
+    place === undefined ? compute(pending) : onDevice(place, pending),
   );
   const kept = new Set(returned);
   disposeValues([...made, ...late].filter((value) => !kept.has(value)));

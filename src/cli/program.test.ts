@@ -71,7 +71,10 @@ describe("the grammar", () => {
       ["run", "a.mlir", "--device", "gpu", "--matmul-precision", "bf16"],
       "Allowed choices are f32, tf32",
     ],
-    [["run", "a.mlir", "--matmul-precision", "tf32"], "--matmul-precision goes with --device"],
+    [
+      ["run", "a.mlir", "--device", "evaluator", "--matmul-precision", "tf32"],
+      "--matmul-precision goes with devices",
+    ],
     [["run", "a.mlir", "--kernel", "k"], "--kernel goes with kernels"],
     [["run", "a.mlir", "--dim", "n=4"], "--dim goes with kernels"],
     [["run", "a.mlir", "--dump", "stages"], "--dump goes with kernels"],

@@ -159,7 +159,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .addOption(
       new Option(
         "--device <name>",
-        "where to run: simulator, or evaluator for programs, unless given",
+        "where to run; unless given, kernels run on the simulator, and programs on the GPU, or on the CPU where there is none",
       ).choices([...deviceNames, "evaluator"]),
     )
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
@@ -200,9 +200,9 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     for (const [name, value] of Object.entries(others))
       if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
     if (isProgram) {
-      const { device = "evaluator" } = options;
+      const { device } = options;
       if (device === "evaluator" && matmulPrecision !== undefined && plan === undefined)
-        command.error("error: --matmul-precision goes with --device: the evaluator is exact");
+        command.error("error: --matmul-precision goes with devices: the evaluator is exact");
       const files = [file, ...programArguments];
       choose(async (output) => {
         const { runProgramsCommand } = await import("./commands/run-programs.ts");

@@ -99,6 +99,18 @@ async function openBest(options: CheckedOptions & DeviceOptions): Promise<Device
   }
 }
 
+/** What programs run on that no device was chosen for: the GPU, or the CPU where there is none. */
+export async function openForPrograms(): Promise<Device> {
+  // What makes a kernel slow is of no use to somebody who has not written it.
+  const options = { onNotes: () => undefined };
+  try {
+    return await openers.gpu(options);
+  } catch (error) {
+    if (!(error instanceof TilewrightError && noGpu.has(error.code))) throw error;
+    return openers.cpu(options);
+  }
+}
+
 function unknownDevice(name: unknown, location: Location): TilewrightError {
   const isName = typeof name === "string";
   return new TilewrightError({

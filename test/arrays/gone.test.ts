@@ -6,11 +6,11 @@ import { open } from "../../src/runtime/open.ts";
 import { sampleOf } from "../support/sample.ts";
 import { goneChecks } from "./gone-uses.ts";
 
-describe.each(["evaluator", "simulator", "emulator"] as const)("on the %s", (name) => {
+describe.each(["evaluator", "default", "simulator", "emulator"] as const)("on the %s", (name) => {
   let device: Device | undefined;
   beforeAll(async () => {
-    device = name === "evaluator" ? undefined : await open(name);
-    await useDevice(device);
+    device = name === "evaluator" || name === "default" ? undefined : await open(name);
+    await useDevice(name === "evaluator" ? name : device);
   });
   afterAll(async () => {
     await useDevice();

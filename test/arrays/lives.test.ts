@@ -26,8 +26,13 @@ async function live(seed: number): Promise<void> {
   patterns.end();
 }
 
-test("on the evaluator", async () => {
-  for (let seed = 0; seed < seeds; seed++) await live(seed);
+test.each(["evaluator", "cpu"] as const)("on the %s", async (name) => {
+  await useDevice(name);
+  try {
+    for (let seed = 0; seed < seeds; seed++) await live(seed);
+  } finally {
+    await useDevice();
+  }
 });
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {

@@ -175,6 +175,7 @@ async function program(
     const leaves = (Array.isArray(results) ? results : [results]) as readonly F[];
     return text(await Promise.all(leaves.map(async (each) => bytesOf(await each.read()))));
   };
+  await arrays.useDevice("evaluator");
   const parts = [recorded, printGraph(module), planText(plan), await read()];
   if (device === undefined) return parts;
   const opened = await open(device);

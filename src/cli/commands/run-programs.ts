@@ -1,11 +1,12 @@
 /**
  * `tilewright run FILE.mlir…`: programs of StableHLO. Of each program of each file runs `@main`, or its only
- * function, on the evaluator or on a device; its checks must hold, and with --compare its results must agree with
+ * function, on a device or on the evaluator; its checks must hold, and with --compare its results must agree with
  * those of a file.
  *
  *   --json   [{ "file": "f.mlir", "function": "main", "ok": false, "code": "TW9502", "message": "…" }, …]
  */
 import type { Device } from "../../device/device.ts";
+import { isForEvaluator } from "../../arrays/default-device.ts";
 import { readNpz } from "../../files/npz.ts";
 import { formatArray } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
@@ -29,7 +30,7 @@ import { cutPrograms, parsePiece } from "../../graph/text/index.ts";
 import type { ProgramPiece } from "../../graph/text/index.ts";
 import { verifyGraph } from "../../graph/verify/index.ts";
 import type { PerformanceNote } from "../../ptx/notes/note.ts";
-import { open } from "../../runtime/open.ts";
+import { open, openForPrograms } from "../../runtime/open.ts";
 import type { DeviceName } from "../../runtime/open-options.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
@@ -41,7 +42,8 @@ import type { Output } from "../output.ts";
 
 export interface RunProgramsSettings {
   readonly files: readonly string[];
-  readonly device: DeviceName | "evaluator";
+  /** The GPU, or the CPU where there is none, and the evaluator for what these refuse, unless given. */
+  readonly device: DeviceName | "evaluator" | undefined;
   /** npz files: arrays in0, in1 … for the parameters, out0, out1 … for the results. */
   readonly inputs: string | undefined;
   readonly compare: string | undefined;
@@ -84,7 +86,9 @@ export async function runProgramsCommand(
   // What makes a kernel slow is of no use to somebody who has not written it.
   const quiet = { onNotes: () => undefined };
   const isRun = settings.device !== "evaluator" && settings.plan === undefined;
-  const device = isRun ? await open(settings.device, quiet) : undefined;
+  const device = isRun
+    ? await (settings.device === undefined ? openForPrograms() : open(settings.device, quiet))
+    : undefined;
   const outcomes: Outcome[] = [];
   try {
     for (const file of files)
@@ -227,10 +231,17 @@ async function runEntry(
   const print = (text: string): void => {
     output.text(`${text}\n`);
   };
+  const evaluated = (): readonly Datum[] =>
+    evaluate(module, name, inputs, { seed, print, ...limits });
   const results =
     device === undefined
-      ? evaluate(module, name, inputs, { seed, print, ...limits })
-      : await runOnDevice(device, module, name, { inputs, settings });
+      ? evaluated()
+      : await runOnDevice(device, module, name, { inputs, settings }).catch((error: unknown) => {
+          // Nobody has asked for the device that refuses.
+          if (settings.device !== undefined || !isForEvaluator(error)) throw error;
+          output.report(`@${name} runs on the evaluator: ${error.summary} (${error.code})`);
+          return evaluated();
+        });
   if (expected !== undefined)
     requireAgreement(results, evaluate(module, name, inputs, { seed, widened: true }), {
       name,

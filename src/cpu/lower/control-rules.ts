@@ -1,7 +1,7 @@
 /** Lowering of ops with regions, and of ops for finding mistakes. */
 import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
-import { i32, op as operation, read } from "../loops/builder.ts";
+import { i32, op as operation, read, select } from "../loops/builder.ts";
 import type { Expression, Local } from "../loops/ir.ts";
 import type { HeldTile } from "./held.ts";
 import { slotBytes, storeScalar } from "./lanes.ts";
@@ -129,6 +129,22 @@ function zero(type: Expression["type"]): Expression {
   return type === "i64" ? { form: "constant", type: "i64", value: 0n } : i32.of(0);
 }
 
+/** Whether a step from below `to` cannot pass the largest integer. */
+function hasRoom(to: Expression, by: Expression): boolean {
+  if (to.form !== "constant" || by.form !== "constant") return false;
+  const largest = to.type === "i64" ? 2n ** 63n - 1n : 2n ** 31n - 1n;
+  const [end, step] = [to.value, by.value].map((value) =>
+    typeof value === "object" ? largest : BigInt(value),
+  );
+  return end !== undefined && step !== undefined && end + step - 1n <= largest;
+}
+
+/** `next`, or the end of the loop where it has wrapped around. */
+function atMost(lowering: Lowering, next: Expression, index: Local, to: Expression): Expression {
+  const kept = lowering.b.keep(next);
+  return select(operation(compareOf(kept.type, "lt_s"), kept, read(index)), to, kept);
+}
+
 function loop(op: Op<"loop">, lowering: Lowering, region: RegionLowering): void {
   const { lower, upper, step, initial } = op.operands;
   const { body } = op.regions;
@@ -170,7 +186,9 @@ function loop(op: Op<"loop">, lowering: Lowering, region: RegionLowering): void 
       },
       { ownsParameters: true },
     );
-    lowering.b.set(index, operation(`${type}.add`, read(index), by));
+    const next = operation(`${type}.add`, read(index), by);
+    // Beyond the largest integer comes the least, and the loop is over.
+    lowering.b.set(index, hasRoom(to, by) ? next : atMost(lowering, next, index, to));
   };
   region.during(carryStorages(carries), () => repeat(lowering, op, goesOn, round));
   holdResults(lowering, op, carries);

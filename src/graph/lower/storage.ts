@@ -22,7 +22,7 @@ import { elements, isComplexElement, partOf } from "../ops/elements.ts";
 import type { ElementType } from "../ops/elements.ts";
 import type { AnyGraphOp, GraphValue } from "../ops/node.ts";
 import { textNameOf } from "../ops/traverse.ts";
-import { isOpaque, isTensor, typeText } from "../ops/types.ts";
+import { isOpaque, isTensor, sizeOf, typeText } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 
 const narrow: { readonly [E in ElementType]?: DType } = {
@@ -31,6 +31,9 @@ const narrow: { readonly [E in ElementType]?: DType } = {
   ui2: dtypes.u8,
   ui4: dtypes.u8,
 };
+
+/** What indices of 32 bits count, and what no memory holds. */
+const [longestAxis, mostElements] = [2 ** 31 - 1, 2 ** 38];
 
 /** The format that an element lies in; undefined where devices have none. */
 export function storageOf(element: ElementType): DType | undefined {
@@ -77,9 +80,21 @@ function noElements(type: string, location: Location | undefined): TilewrightErr
   });
 }
 
-/** Refuses a type whose shape or elements are not known. */
+/** Refuses a type whose shape or elements are not known, or that no index counts. */
 export function requireKnownType(type: GraphType, location: Location): void {
   if (isOpaque(type)) throw noElements(typeText(type), location);
+  if (
+    isTensor(type) &&
+    (Math.max(...type.shape) > longestAxis || sizeOf(type.shape) > mostElements)
+  )
+    throw new TilewrightError({
+      code: "TW9602",
+      message: `devices have no values of type ${typeText(type)}`,
+      location,
+      expected: `axes of at most ${longestAxis} elements, and ${mostElements} in all`,
+      found: typeText(type),
+      remedy: "compute it in parts",
+    });
 }
 
 /** Refuses an op that gives what a device cannot hold. */

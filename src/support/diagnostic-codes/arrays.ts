@@ -96,7 +96,7 @@ export const arrayCodes = registerCodes({
     title: "array on a device that is no longer chosen",
     cause:
       "The array was computed on a device, and the evaluator, which has its data on the host, is asked to compute with it.",
-    example: "useDevice(gpu); const y = f(x); useDevice(); jit(g)(y)",
+    example: 'useDevice("gpu"); const y = f(x); useDevice("evaluator"); jit(g)(y)',
     remedy: "choose the device again, or read the array and make a new one from its data",
   },
   TW9316: {

@@ -7,6 +7,7 @@
  */
 import type { Caches } from "../../../targets/target.ts";
 import type { PlainConfiguration, ProductSizes } from "../configuration.ts";
+import { scaledDepth } from "../block-scales.ts";
 import type { MatmulProblem } from "../problem.ts";
 import { plainDepthsOf } from "./plain-depths.ts";
 
@@ -51,6 +52,8 @@ function depthOf(problem: MatmulProblem, k: number): number {
   const { prologues, blockScales } = problem;
   if ((prologues.a ?? prologues.b ?? blockScales) === undefined)
     return evenPart(k, mostDepth, depthUnit);
-  const suiting = plainDepthsOf(problem, depthChoices);
+  // Of blocks with scales a step has one of each row and column.
+  const most = blockScales === undefined ? mostDepth : scaledDepth;
+  const suiting = plainDepthsOf(problem, depthChoices).filter((each) => each <= most);
   return suiting.find((each) => each >= k) ?? suiting.at(-1) ?? depthUnit;
 }
