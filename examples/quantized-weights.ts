@@ -1,7 +1,7 @@
 /**
  * A classifier whose weights are quantised after training: loss, accuracy, size and time of each format with scales beside bf16.
  *
- *   tilewright run examples/quantized-weights.ts                      small, on the evaluator: some seconds
+ *   tilewright run examples/quantized-weights.ts                      small, on the CPU: some seconds
  *   tilewright run examples/quantized-weights.ts --device gpu -- --size large
  *
  *   format          bits   loss    accuracy   time
