@@ -227,7 +227,11 @@ export function runOnDevice(
     hold(
       value,
       place,
-      run.then((outputs) => outputs[i] as DeviceArray | Tensor),
+      run.then((outputs) => {
+        const output = outputs[i];
+        if (output === undefined) throw new Error("a run gives all of its results");
+        return output;
+      }),
     );
 }
 

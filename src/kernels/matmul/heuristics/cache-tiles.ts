@@ -7,9 +7,8 @@
  */
 import type { Caches } from "../../../targets/target.ts";
 import type { PlainConfiguration, ProductSizes } from "../configuration.ts";
-import { scaledDepth } from "../block-scales.ts";
 import type { MatmulProblem } from "../problem.ts";
-import { plainDepthsOf } from "./plain-depths.ts";
+import { plainDepths, plainDepthsOf } from "./plain-depths.ts";
 
 /** The most rows, columns and elements of k of a tile, and what they are multiples of: rows and columns of micro-kernels. */
 const [mostRows, mostColumns, mostDepth] = [128, 256, 256];
@@ -52,8 +51,7 @@ function depthOf(problem: MatmulProblem, k: number): number {
   const { prologues, blockScales } = problem;
   if ((prologues.a ?? prologues.b ?? blockScales) === undefined)
     return evenPart(k, mostDepth, depthUnit);
-  // Of blocks with scales a step has one of each row and column.
-  const most = blockScales === undefined ? mostDepth : scaledDepth;
-  const suiting = plainDepthsOf(problem, depthChoices).filter((each) => each <= most);
+  // Of blocks with scales a step has one of each row and column: they are 128 deep.
+  const suiting = plainDepthsOf(problem, blockScales === undefined ? depthChoices : plainDepths);
   return suiting.find((each) => each >= k) ?? suiting.at(-1) ?? depthUnit;
 }
