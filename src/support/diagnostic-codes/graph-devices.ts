@@ -11,7 +11,8 @@ export const graphDeviceCodes = registerCodes({
   },
   TW9602: {
     title: "type that devices do not have",
-    cause: "A value of the program has elements that kernels have no format for, more of them along an axis than indices of 32 bits count, or is no tensor.",
+    cause:
+      "A value of the program has elements that kernels have no format for, more of them along an axis than indices of 32 bits count, or is no tensor.",
     example: "func.func @main(%x: tensor<4xf8E3M4>) -> tensor<4xf8E3M4>",
     remedy: "convert to an element type that kernels have, or run the program on the evaluator",
   },
