@@ -242,7 +242,7 @@ async function evaluated(
   limits: RunLimits,
 ): Promise<readonly Tensor[]> {
   const inputs = await Promise.all(
-    sources.map((source) => ("ready" in source ? fetched(source) : source)),
+    sources.map(async (source) => ("ready" in source ? fetched(source) : source)),
   );
   const results = await evaluateWithBreaks(moduleOf(graph), "main", inputs, limits);
   return results.filter(isTensorDatum);
