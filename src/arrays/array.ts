@@ -37,7 +37,6 @@ import {
   chosenPlace,
   disposeHeldValue,
   downloaded,
-  forgetCopies,
   isHeld,
   noteMade,
   ready,
@@ -348,8 +347,6 @@ export function setMade(value: GraphValue, data: Tensor): void {
 export function disposeValues(values: readonly GraphValue[]): void {
   markUnusable(values, "disposed of");
   for (const value of values) {
-    const data = computed.get(value);
-    if (data !== undefined) forgetCopies(data);
     computed.delete(value);
     deferred.delete(value);
     disposeHeldValue(value);

@@ -256,14 +256,6 @@ export function forgetPrograms(graph: GraphRegion): void {
     });
 }
 
-/** Gives back what devices keep of data that is disposed of, after the runs that were asked for. */
-export function forgetCopies(data: Tensor): void {
-  for (const each of programs.values())
-    void queue.run(async () => {
-      each.forgetCopy(data);
-    });
-}
-
 /** How many programs hold memory of a device now. */
 export function livePrograms(device: Device): number {
   return programs.get(device)?.live ?? 0;

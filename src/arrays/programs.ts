@@ -18,7 +18,6 @@ import type { Replay } from "../graph/plan/replay.ts";
 import { runEach } from "../support/run-all.ts";
 import type { Location } from "../support/location.ts";
 import { LruCache } from "../support/lru-cache.ts";
-import { ArgumentCopies } from "./argument-copies.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 
 /** Programs of compiled functions that a device keeps loaded by default. */
@@ -62,11 +61,9 @@ export class DevicePrograms {
     this.#forget(loaded);
   });
   readonly #endShortage: () => void;
-  readonly #copies: ArgumentCopies;
 
   constructor(device: Device, limit: number) {
     this.#device = device;
-    this.#copies = new ArgumentCopies(device);
     this.#kept = new LruCache<Loaded, Loaded>(limit, (loaded) => {
       this.#forget(loaded);
     });
@@ -84,9 +81,7 @@ export class DevicePrograms {
     loaded.runs += 1;
     try {
       const replay = (loaded.made = await loaded.replay);
-      const outputs = await this.#copies.with(inputs, run.donated, (given) =>
-        replay.run(given, limits, location),
-      );
+      const outputs = await replay.run(inputs, limits, location);
       return { outputs, taken: new Set(replay.takenOver) };
     } finally {
       loaded.runs -= 1;
@@ -101,21 +96,13 @@ export class DevicePrograms {
     if (loaded !== undefined) this.#forget(loaded);
   }
 
-  /** Gives back the copy of an argument that is disposed of. */
-  forgetCopy(tensor: Tensor): void {
-    this.#copies.forget(tensor);
-  }
-
   dispose(): void {
     this.#endShortage();
-    runEach([
-      ...[...this.#loaded].map((loaded) => () => {
+    runEach(
+      [...this.#loaded].map((loaded) => () => {
         this.#forget(loaded);
       }),
-      () => {
-        this.#copies.dispose();
-      },
-    ]);
+    );
   }
 
   #load(run: ProgramRun): Loaded {
@@ -154,7 +141,6 @@ export class DevicePrograms {
   #giveBackIdle(): boolean {
     const idle = [...this.#loaded].filter(({ runs }) => runs === 0);
     for (const loaded of idle) this.#forget(loaded);
-    const hadCopies = this.#copies.giveBackIdle();
-    return hadCopies || idle.length > 0;
+    return idle.length > 0;
   }
 }

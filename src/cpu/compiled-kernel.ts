@@ -111,6 +111,8 @@ export interface CpuKernel {
 export interface CpuFeatures {
   /** Relaxed SIMD: fused multiply-add where the processor has it. */
   readonly relaxed: boolean;
+  /** Whether it keeps loads where they stand, so that few of them are in registers at once; older V8 puts all loads of a loop first. */
+  readonly keepsLoadsInOrder?: boolean | undefined;
 }
 
 /** Pages that a module's memory may have: 4 GiB. */

@@ -55,5 +55,9 @@ let features: CpuFeatures | undefined;
 
 /** What the engine offers, asked once. */
 export function engineFeatures(): CpuFeatures {
-  return (features ??= { relaxed: WebAssembly.validate(relaxed) });
+  // `Float16Array` came to V8 with the newer scheduler.
+  return (features ??= {
+    relaxed: WebAssembly.validate(relaxed),
+    keepsLoadsInOrder: "Float16Array" in globalThis,
+  });
 }

@@ -1,9 +1,9 @@
 /**
  * Matrix products of tiles: micro-kernels (`src/cpu/products`) on factors where they lie, or on packed panels of them.
  *
- *   a tile whose columns stay in the cache       as it is
- *   any other tile                               packed
- *   a window on memory, or its load              packed from there, where it lies inside of its array; elsewhere its tile is
+ *   a tile or a window whose columns stay in the cache, or are read once       as it is
+ *   any other tile                                                            packed
+ *   any other window on memory, or its load     packed from there, where it lies inside of its array; elsewhere its tile is
  *
  * Packing converts narrow formats, and takes transposes as other strides.
  */
@@ -17,7 +17,7 @@ import type { ProductNumbers } from "../products/micro-kernel.ts";
 import { packingSlack } from "../products/packing.ts";
 import { defineOperandPacking, productNumbers } from "../products/product.ts";
 import { blockShape, defineTileProduct } from "../products/tile-product.ts";
-import type { TileProduct } from "../products/tile-product.ts";
+import type { BlockShape, TileProduct } from "../products/tile-product.ts";
 import { windowBase, windowLanes } from "./access.ts";
 import { both, expressionOf, mulExtents } from "./held.ts";
 import type { Bounds, Extent, HeldRef, HeldTile } from "./held.ts";
@@ -149,15 +149,10 @@ export function emitProduct(lowering: Lowering, left: Factor, right: Factor, sum
   const [, n = 1] = right.shape;
   const bytes = numberBytes[numbers];
   const steps = numbers === "pairs" ? Math.ceil(k / 2) : k;
-  const shape = blockShape(numbers);
-  const a = panelsOf(lowering, left, { numbers, steps, lines: m, width: shape.rows, side: "left" });
-  const b = panelsOf(lowering, right, {
-    numbers,
-    steps,
-    lines: n,
-    width: shape.columns,
-    side: "right",
-  });
+  const shape = shapeFor(numbers, m, lowering.blockRows);
+  const known = { numbers, steps, shape };
+  const a = panelsOf(lowering, left, { ...known, side: "left", lines: m, others: n });
+  const b = panelsOf(lowering, right, { ...known, side: "right", lines: n, others: m });
   const product = productOf(lowering, {
     numbers,
     m,
@@ -171,18 +166,30 @@ export function emitProduct(lowering: Lowering, left: Factor, right: Factor, sum
     cRow: n * bytes,
     accumulates: true,
     relaxed: lowering.relaxed,
+    shape,
   });
   lowering.b.call(product, a.address, b.address, tileAddress(lowering.b, sums));
+}
+
+/** Few rows take more columns at once: a sum goes on with the next step only when it has ended this one. */
+function shapeFor(numbers: ProductNumbers, m: number, rows: 4 | 6): BlockShape {
+  const usual = blockShape(numbers, rows);
+  if (m > 2 || numbers === "pairs") return usual;
+  return { rows: m, columns: (m === 1 ? 4 : 2) * usual.columns };
 }
 
 interface PanelRequest {
   readonly numbers: ProductNumbers;
   readonly steps: number;
-  /** Rows of the left factor, columns of the right one, and how many of them a block has. */
-  readonly lines: number;
-  readonly width: number;
+  readonly shape: BlockShape;
   readonly side: "left" | "right";
+  /** Rows of the left factor, or columns of the right one; and those of the other factor. */
+  readonly lines: number;
+  readonly others: number;
 }
+
+const widthOf = ({ side, shape }: PanelRequest): number =>
+  side === "left" ? shape.rows : shape.columns;
 
 interface Panels {
   readonly address: Expression;
@@ -199,8 +206,29 @@ function staysInCache(rowBytes: number, steps: number): boolean {
   return steps <= 4 * sets;
 }
 
+/** Columns of the result for which a left factor in memory is not worth a copy: so often its rows are read again. */
+const fewColumns = 64;
+
+/** A factor where it lies, if micro-kernels read it there as fast as in panels. */
+function inPlace(source: Source, request: PanelRequest, isTile: boolean): Panels | undefined {
+  const { address, row, column, isInside } = source;
+  const { numbers, steps, side, others, shape } = request;
+  if (typeof row !== "number" || typeof column !== "number" || isInside !== undefined)
+    return undefined;
+  if (side === "left")
+    return isTile || others <= fewColumns
+      ? { address, line: row, step: column, blockLine: row }
+      : undefined;
+  const areNeighbours = column === numberBytes[numbers];
+  const isReadOnce = others <= shape.rows;
+  return areNeighbours && (isReadOnce || (isTile && staysInCache(row, steps)))
+    ? { address, line: column, step: row, blockLine: column }
+    : undefined;
+}
+
 function panelsOf(lowering: Lowering, factor: Factor, request: PanelRequest): Panels {
-  const { numbers, steps, lines, width, side } = request;
+  const { numbers, steps, lines } = request;
+  const width = widthOf(request);
   const bytes = numberBytes[numbers];
   const held = lowering.held(factor.value);
   const isPlain = factor.dtype === sumFormats[numbers] && numbers !== "pairs";
@@ -208,13 +236,10 @@ function panelsOf(lowering: Lowering, factor: Factor, request: PanelRequest): Pa
   // Elements that have to be computed are so first; a window is read where it lies.
   const tile =
     known === undefined || held.kind === "tile" ? factorTile(lowering, factor) : undefined;
-  if (tile !== undefined && isPlain) {
-    const { address, row, column } = tileSource(lowering, tile);
-    if (typeof row === "number" && typeof column === "number") {
-      if (side === "left") return { address, line: row, step: column, blockLine: row };
-      if (staysInCache(row, steps)) return { address, line: column, step: row, blockLine: column };
-    }
-  }
+  const source = tile === undefined ? known : tileSource(lowering, tile);
+  if (source === undefined) throw new Error("a factor lies somewhere");
+  const direct = isPlain ? inPlace(source, request, tile !== undefined) : undefined;
+  if (direct !== undefined) return direct;
   const panelLines = Math.ceil(lines / width) * width;
   const slack = packingSlack(width, bytes);
   const storage = lowering.scratch.take(panelLines * steps * bytes + slack);
@@ -223,14 +248,12 @@ function panelsOf(lowering: Lowering, factor: Factor, request: PanelRequest): Pa
     i32.add(lowering.scratchAddress, i32.of(storage.offset)),
     "panels",
   );
-  const pack = (source: Source): void => packInto(lowering, factor, request, source, target);
-  if (tile !== undefined) pack(tileSource(lowering, tile));
-  else if (known?.isInside === undefined) {
-    if (known !== undefined) pack(known);
-  } else
+  const pack = (from: Source): void => packInto(lowering, factor, request, from, target);
+  if (source.isInside === undefined) pack(source);
+  else
     lowering.b.if(
-      known.isInside,
-      () => pack(known),
+      source.isInside,
+      () => pack(source),
       () => pack(tileSource(lowering, factorTile(lowering, factor))),
     );
   return { address: target, line: bytes, step: width * bytes, blockLine: steps * bytes };
@@ -239,10 +262,12 @@ function panelsOf(lowering: Lowering, factor: Factor, request: PanelRequest): Pa
 function packInto(
   lowering: Lowering,
   { shape }: Factor,
-  { numbers, lines, width, side }: PanelRequest,
+  request: PanelRequest,
   { dtype, address, row, column }: Source,
   target: Expression,
 ): void {
+  const { numbers, lines, side } = request;
+  const width = widthOf(request);
   const [first = 1, second = 1] = shape;
   const steps = side === "left" ? second : first;
   const [line, step] = side === "left" ? [row, column] : [column, row];

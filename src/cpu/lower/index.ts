@@ -27,12 +27,12 @@ export interface LoweredKernel {
 }
 
 /** The kernel, simplified, as loops. */
-export function lowerToLoops(kernel: Kernel, { relaxed }: CpuFeatures): LoweredKernel {
+export function lowerToLoops(kernel: Kernel, features: CpuFeatures): LoweredKernel {
   noteDefinitions(kernel.body);
   const module = new ModuleBuilder({
     memory: { minimum: 1, maximum: maximumPages, shared: true },
   });
-  const lowering = new Lowering(kernel, module, relaxed);
+  const lowering = new Lowering(kernel, module, features);
   const threads = kernel.threads.map((_, thread) => threadFunction(lowering, thread));
   const block = blockFunction(lowering, threads);
   runFunction(lowering, block);
@@ -41,7 +41,7 @@ export function lowerToLoops(kernel: Kernel, { relaxed }: CpuFeatures): LoweredK
     loops: module.finish(),
     kernel: {
       name: kernel.name,
-      relaxed,
+      relaxed: features.relaxed,
       grid: kernel.grid.map(({ name, extent }) => ({ name, extent })),
       argumentBytes: lowering.argumentBytes,
       fields,

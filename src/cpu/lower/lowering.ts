@@ -9,7 +9,13 @@ import { sizeText } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
-import type { ArgumentField, Fault, FaultValue, PrintSite } from "../compiled-kernel.ts";
+import type {
+  ArgumentField,
+  CpuFeatures,
+  Fault,
+  FaultValue,
+  PrintSite,
+} from "../compiled-kernel.ts";
 import { FunctionBuilder, i32, load, op, read } from "../loops/builder.ts";
 import type { ModuleBuilder } from "../loops/builder.ts";
 import type { Callee, Expression, Local } from "../loops/ir.ts";
@@ -43,6 +49,8 @@ export class Lowering implements FlowCode {
   readonly kernel: Kernel;
   readonly module: ModuleBuilder;
   readonly relaxed: boolean;
+  /** Rows of a block of a product. */
+  readonly blockRows: 4 | 6;
   readonly scratch = new Scratch();
   readonly fields: ArgumentField[] = [];
   readonly faults: Fault[] = [];
@@ -86,10 +94,16 @@ export class Lowering implements FlowCode {
   /** Whether anything is done that depends on the order of blocks. */
   order: "independent" | "atomic" | "in order" = "independent";
 
-  constructor(kernel: Kernel, module: ModuleBuilder, relaxed: boolean) {
+  constructor(
+    kernel: Kernel,
+    module: ModuleBuilder,
+    { relaxed, keepsLoadsInOrder = false }: CpuFeatures,
+  ) {
     this.kernel = kernel;
     this.module = module;
     this.relaxed = relaxed;
+    // Products and sums by two instructions are as fast in blocks of 4.
+    this.blockRows = relaxed && keepsLoadsInOrder ? 6 : 4;
     this.b = new FunctionBuilder();
     this.head = this.b.fork();
     this.argumentBlock = this.b.local("i32", "arguments");

@@ -24,6 +24,7 @@ import type { AnyPointRule, PointContext } from "./context.ts";
 import type { LibraryCall } from "./library.ts";
 import type { Index } from "./points/indices.ts";
 import type { Points } from "./points/points.ts";
+import type { Caches } from "../../targets/target.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
 /** The results of an op at points; one tile a result. */
@@ -94,7 +95,7 @@ export type Lowering<K extends GraphOpKind> =
       /** The same. */
       readonly update?: ((op: GraphOp<K>) => UpdateInPlace | undefined) | undefined;
       /** A kernel over larger tiles, for the shapes and types that have one. */
-      readonly tiled?: ((op: GraphOp<K>) => TiledKernel | undefined) | undefined;
+      readonly tiled?: ((op: GraphOp<K>, caches?: Caches) => TiledKernel | undefined) | undefined;
       /** An operation of the library, which goes before both. */
       readonly library?: ((op: GraphOp<K>) => LibraryCall | undefined) | undefined;
     }
@@ -141,7 +142,7 @@ export function view<K extends GraphOpKind>(
 
 export function fold<K extends GraphOpKind>(
   rule: PointRule<K>,
-  tiled?: (op: GraphOp<K>) => TiledKernel | undefined,
+  tiled?: (op: GraphOp<K>, caches?: Caches) => TiledKernel | undefined,
 ): Lowering<K> {
   return { form: "fold", rule, tiled };
 }

@@ -25,6 +25,7 @@ import { sortedRowSteps } from "./rules/scatter-rows.ts";
 import { scatterAt, scatterUpdate } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
 import { topKLowering } from "./sort/top-k.ts";
+import type { Caches } from "../../targets/target.ts";
 import { tiledMatmul } from "./tiled/matmul.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
@@ -195,8 +196,8 @@ export function sharedOperand(op: AnyGraphOp): GraphValue | undefined {
   return lowering.form === "map" ? lowering.sameBytes?.(own(op)) : undefined;
 }
 
-/** The kernel over larger tiles that an op has for its shapes and types. */
-export function tiledKernelOf(op: AnyGraphOp): TiledKernel | undefined {
+/** The kernel over larger tiles that an op has for its shapes and types; on a CPU with tiles for its caches. */
+export function tiledKernelOf(op: AnyGraphOp, caches?: Caches): TiledKernel | undefined {
   const lowering = loweringOf(op);
-  return lowering.form === "fold" ? lowering.tiled?.(own(op)) : undefined;
+  return lowering.form === "fold" ? lowering.tiled?.(own(op), caches) : undefined;
 }

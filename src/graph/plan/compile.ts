@@ -332,7 +332,7 @@ class Compiler {
       this.#call(op, call, op.results, wanted, steps);
       return;
     }
-    const tiled = tiledKernelOf(op);
+    const tiled = tiledKernelOf(op, this.#caches);
     const cone = coneOf(op.results, (value) => this.#buffers.has(value), this.#definitions);
     const outputs = op.results.map((value) => this.#output(value, wanted));
     const group = {

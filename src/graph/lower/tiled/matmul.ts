@@ -21,7 +21,9 @@ import { axesOfPosition } from "../points/points.ts";
 import type { Index } from "../points/indices.ts";
 import { dotAxes, roundsOperands, splitPrecisionOf } from "../dot-axes.ts";
 import type { DotAxes } from "../dot-axes.ts";
+import { cacheTile } from "../../../kernels/matmul/heuristics/cache-tiles.ts";
 import type { MatmulPrecision } from "../../../kernels/matmul/problem.ts";
+import type { Caches } from "../../../targets/target.ts";
 import { tensorTypeOf } from "../storage.ts";
 import { converted } from "../tiles/convert.ts";
 import { tileExtent } from "./tiled.ts";
@@ -169,20 +171,47 @@ function indexAlong(shape: readonly number[], axis: number): Tile<"i32"> {
 }
 
 /** The kernel of a product, where `dot` has its formats and its operands can be read as windows. */
-export function tiledMatmul(op: GraphOp<"stablehlo.dot_general">): TiledKernel | undefined {
+export function tiledMatmul(
+  op: GraphOp<"stablehlo.dot_general">,
+  caches?: Caches,
+): TiledKernel | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
   const precision = splitPrecisionOf(op);
   if (result === undefined || (precision === undefined && roundsOperands(op))) return undefined;
-  return matmulKernel(lhs, rhs, result, op.attributes.dot_dimension_numbers, precision);
+  const numbers = op.attributes.dot_dimension_numbers;
+  return matmulKernel(lhs, rhs, result, { numbers, precision, caches });
+}
+
+interface ProductSettings {
+  readonly numbers: DotNumbers;
+  readonly precision: MatmulPrecision | undefined;
+  readonly caches: Caches | undefined;
+}
+
+interface ProductTile {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+function tensorCoreTile(
+  [m, n, k]: readonly [number, number, number],
+  isExact: boolean,
+): ProductTile {
+  const most = isExact ? 64 : 128;
+  return {
+    m: tileExtent(m, 16, most),
+    n: tileExtent(n, 16, most),
+    k: tileExtent(k, 16, isExact ? 16 : 64),
+  };
 }
 
 function matmulKernel(
   lhs: GraphValue,
   rhs: GraphValue,
   result: GraphValue,
-  numbers: DotNumbers,
-  precision: MatmulPrecision | undefined,
+  { numbers, precision, caches }: ProductSettings,
 ): TiledKernel | undefined {
   const [left, right, out] = [tensorTypeOf(lhs), tensorTypeOf(rhs), tensorTypeOf(result)];
   const sum = sums[left.element];
@@ -202,12 +231,10 @@ function matmulKernel(
   if (k === 0 || sizeOf(out.shape) === 0) return undefined;
   if (left.element === "f32" && out.element !== "f64" && k <= shortSum) return undefined;
   const isExact = left.element === "f32" || left.element === "f64";
-  const most = isExact ? 64 : 128;
-  const tile = {
-    m: tileExtent(m, 16, most),
-    n: tileExtent(n, 16, most),
-    k: tileExtent(k, 16, isExact ? 16 : 64),
-  };
+  const tile =
+    caches === undefined
+      ? tensorCoreTile([m, n, k], isExact)
+      : cacheTile([m, n, k], sum.bits / 8, caches);
   const [a, b] = [operandOf(left.shape, leftAxes), operandOf(right.shape, rightAxes)];
   return {
     title: "tiles",

@@ -27,6 +27,22 @@ function evenPart(count: number, most: number, unit: number): number {
   return Math.max(unit, unit * Math.ceil(count / parts / unit));
 }
 
+/** The tile of a small product: all of it where it fits, so that no window goes over an edge. */
+export function cacheTile(
+  [m, n, k]: readonly [number, number, number],
+  bytes: number,
+  { second }: Caches,
+): { readonly m: number; readonly n: number; readonly k: number } {
+  const part = (count: number, most: number, unit: number): number =>
+    count <= most ? count : evenPart(count, most, unit);
+  const depth = part(k, mostDepth, depthUnit);
+  const columns = part(n, mostColumns, columnUnit);
+  let rows = part(m, mostRows, rowUnit);
+  while (bytes * (rows * depth + columns * depth + rows * columns) > usedPart * second)
+    rows = evenPart(rows, rows / 2, rowUnit);
+  return { m: rows, n: columns, k: depth };
+}
+
 export function cacheTiles(
   problem: MatmulProblem,
   { m, n, k, batch }: ProductSizes,
