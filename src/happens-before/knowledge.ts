@@ -132,6 +132,11 @@ export class Timeline implements Epoch {
     this.#knowledge = new Knowledge(generic, shared, global, this.#knowledge.tensor);
   }
 
+  /** The step by which others can tell that its last wait has passed. */
+  get lastWait(): Epoch | undefined {
+    return this.#lastWait;
+  }
+
   /** Begins the next step. */
   tick(): void {
     this.#count += 1;

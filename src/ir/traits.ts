@@ -207,3 +207,9 @@ export function releaseScope(op: AnyOp): Scope {
   const given = operandsNamed(op, to.with).length > 0 || listed.length > 0;
   return given ? to.scope : to.otherwise;
 }
+
+/** Whether it touches memory or barriers of other blocks of the cluster, or may, besides windows that are a peer's. */
+export function reachesPeers(op: AnyOp): boolean {
+  const isForPair = "pair" in op.attributes && op.attributes.pair === true;
+  return isForPair || releaseScope(op) === "cluster";
+}

@@ -56,13 +56,14 @@ const memberAlignment = 128;
 export function allocate(name: string, spec: ScratchSpec): unknown {
   switch (spec.kind) {
     case "memory": {
-      const { space, dtype, shape, layout, lies, location } = spec;
+      const { space, dtype, shape, layout, lies, pair, location } = spec;
       if (space === "tmem") {
         const attributes = {
           dtype,
           shape: numbersOf(shape),
           name,
           ...(lies !== "apart" && { [lies]: true }),
+          ...(pair && { pair }),
         };
         return new Ref(emitOrigin("alloc_tmem", {}, attributes, location));
       }

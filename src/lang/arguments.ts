@@ -76,6 +76,8 @@ export interface MemorySpec<
   readonly layout: SharedLayout | undefined;
   /** How elements of tensor memory lie: a column each, in shared columns, or as scales of blocks. */
   readonly lies: "apart" | "packed" | "scales";
+  /** Whether tensor memory belongs to a pair of blocks. */
+  readonly pair: boolean;
   /** Where the program declares it. */
   readonly location: Location;
 }
@@ -235,6 +237,8 @@ export interface TmemOptions {
   readonly packed?: boolean;
   /** They are scales of blocks along k, [rows, blocks], multiples of 128 and 4. */
   readonly scales?: boolean;
+  /** It belongs to products of a pair of blocks: both have it at the same columns. All tensor memory of a kernel does, or none. */
+  readonly pair?: boolean;
 }
 
 /**
@@ -247,13 +251,14 @@ export function tmem<D extends DTypeName>(
   options: TmemOptions = {},
 ): MemorySpec<D, "tmem"> {
   const location = captureLocation();
-  requireKnownOptions("tmem", options, ["packed", "scales"], "TW1033", location);
-  const { packed = false, scales = false } = options;
-  for (const [name, flag] of Object.entries({ packed, scales }))
+  requireKnownOptions("tmem", options, ["packed", "scales", "pair"], "TW1033", location);
+  const { packed = false, scales = false, pair = false } = options;
+  for (const [name, flag] of Object.entries({ packed, scales, pair }))
     if (typeof flag !== "boolean") wrongKind(`${name} of tmem`, "true or false", flag, location);
   if (packed && scales) wrongKind("packed of tmem", "false of scales", packed, location);
   return memory("tmem", dtype, shape, location, {
     lies: scales ? "scales" : packed ? "packed" : "apart",
+    pair,
   });
 }
 
@@ -265,7 +270,8 @@ function memory<D extends DTypeName, Space extends ScratchSpace>(
   {
     layout,
     lies = "apart",
-  }: { readonly layout?: SharedLayout | undefined; readonly lies?: MemorySpec["lies"] } = {},
+    pair = false,
+  }: Partial<Pick<MemorySpec, "layout" | "lies" | "pair">> = {},
 ): MemorySpec<D, Space> {
   requireDType(dtype, location);
   requireShape(space, shape, location);
@@ -276,6 +282,7 @@ function memory<D extends DTypeName, Space extends ScratchSpace>(
     shape: Object.freeze([...shape]),
     layout,
     lies,
+    pair,
     location,
   });
 }

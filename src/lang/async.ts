@@ -30,6 +30,7 @@ import { constant, requireAccumulation } from "./create.ts";
 import { Tile } from "./tile.ts";
 import { activeTrace, emit, emitOrigin } from "./trace.ts";
 import { all, slice } from "./window.ts";
+import { pairOf } from "./tensor-memory.ts";
 import { origin, useValue, wrongKind } from "./traced.ts";
 
 /** Options of `copyAsync`. */
@@ -45,6 +46,10 @@ export interface CopyOptions {
    * all of it has landed there.
    */
   readonly collective?: boolean;
+  /**
+   * Both blocks of a pair copy, and `barrier` is that of the pair's leader, the block with the even rank: it has one arrival, when both windows have landed.
+   */
+  readonly pair?: boolean;
   /** Promises that both windows are in bounds: nothing is clipped or tested. Simulator and emulator find broken promises. */
   readonly inBounds?: boolean;
   /**
@@ -57,7 +62,8 @@ export interface CopyOptions {
 }
 
 const copyOptions: readonly (keyof CopyOptions)[] = [
-  ...(["barrier", "fill", "multicast", "collective", "inBounds", "reduction", "evict"] as const),
+  ...(["barrier", "fill", "multicast", "collective", "pair"] as const),
+  ...(["inBounds", "reduction", "evict"] as const),
 ];
 
 /** Starts a copy between global and shared memory; f32 may be copied into shared tf32, to which it is rounded. */
@@ -77,7 +83,10 @@ export function copyAsync<D extends DTypeName>(
     wrongKind("evict of a copy", '"first" or "last"', evict, location);
   if (typeof collective !== "boolean")
     wrongKind("collective of a copy", "true or false", collective, location);
-  const promise = promiseOf("copyAsync", options, location);
+  const stated = {
+    ...promiseOf("copyAsync", options, location),
+    ...pairOf("copyAsync", options, location),
+  };
   const axes = multicastAxes(multicast, location);
   const copy = (from: Ref, into: Ref, parts?: number): void => {
     const operands = {
@@ -85,7 +94,7 @@ export function copyAsync<D extends DTypeName>(
       destination: useValue(into, location),
       ...(barrier !== undefined && barrierOperands(barrier, location)),
     };
-    const shared = { multicast: [...axes], parts, ...promise };
+    const shared = { multicast: [...axes], parts, ...stated };
     emit("copy_async", operands, { fill, ...shared, reduction, evict }, location);
   };
   if (collective) copyCollectively(source, destination, axes, copy, location);

@@ -7,6 +7,8 @@ import { targets } from "../targets/target.ts";
 import {
   all,
   barrier,
+  copyAsync,
+  full,
   kernel,
   smem,
   slice,
@@ -15,7 +17,7 @@ import {
   tensor,
   tmem,
 } from "./index.ts";
-import type { KernelSpec, Ref } from "./index.ts";
+import type { Barrier, KernelSpec, Ref } from "./index.ts";
 
 type Scratch = NonNullable<KernelSpec["scratch"]>;
 
@@ -126,5 +128,100 @@ describe("tensor memory", () => {
     expect(() => lower(traced, targets.sm_120a)).toThrow(
       "tmem needs tensor memory, which sm_120a does not have",
     );
+  });
+});
+
+describe("pairs of blocks", () => {
+  const pair = true;
+  const cluster = { grid: { i: 1 }, cluster: { half: 2 } };
+  const sums = tmem(f32, [128, 32], { pair });
+  const halves = { a: smem(bf16, [128, 64]), b: smem(bf16, [64, 16]) };
+  const product: Body = ({ sums: into, a, b }) => {
+    if (into && a && b) tcgen05Mma(into, a, b, { adds: false, pair });
+  };
+  const whole = { a: smem(bf16, [128, 64]), b: smem(bf16, [64, 32]) };
+  test.each<[string, Scratch, Body, Partial<KernelSpec>, string]>([
+    ["without a cluster", { sums }, () => undefined, {}, "TW2309"],
+    [
+      "in a cluster of three",
+      { ...halves, sums: tmem(f32, [128, 32]) },
+      product,
+      { grid: { i: 1 }, cluster: { part: 3 } },
+      "TW2309",
+    ],
+    ["with all of b in each", { ...whole, sums }, product, cluster, "TW2304"],
+    [
+      "of 24 columns",
+      { ...halves, b: smem(bf16, [64, 12]), sums: tmem(f32, [128, 24], { pair }) },
+      product,
+      cluster,
+      "TW2305",
+    ],
+    [
+      "of 512 columns",
+      { ...halves, b: smem(bf16, [64, 256]), sums: tmem(f32, [128, 512], { pair }) },
+      product,
+      cluster,
+      "TW2305",
+    ],
+    [
+      "whose sums are of one block",
+      { ...halves, sums: tmem(f32, [128, 32]) },
+      product,
+      cluster,
+      "TW6109",
+    ],
+    [
+      "beside memory of one block",
+      { ...halves, sums, more: tmem(f32, [128, 32]) },
+      (refs) => {
+        product(refs);
+        refs["more"]?.store(refs["more"].load());
+      },
+      cluster,
+      "TW6109",
+    ],
+    [
+      "whose columns are taken from half of the lanes",
+      { sums: tmem(f32, [64, 64], { pair }) },
+      ({ sums: it }) => it?.at(all, slice(0, 32)).store(full(f32, [64, 32], 0)),
+      cluster,
+      "TW6107",
+    ],
+  ])("%s", (_, scratch, body, options, code) => {
+    const report = reportOf(scratch, body, options);
+    expect(report.code, report.message).toBe(code);
+    expect(report.position?.file).toContain("tensor-memory.test.ts");
+  });
+
+  test("copies that tell a leader lie in shared memory, and commits reach axes of the cluster", () => {
+    const refused = (body: (refs: never) => void) => {
+      const spec = {
+        name: "k",
+        ...cluster,
+        scratch: { tile: smem(f32, [128]), done: barrier() },
+        outputs: { out: tensor(f32, [128]) },
+      };
+      try {
+        kernel(spec, (refs) => {
+          body(refs as never);
+        });
+      } catch (error) {
+        if (error instanceof TilewrightError) return error.code;
+        throw error;
+      }
+      return "nothing";
+    };
+    type Refs = { readonly tile: Ref<"f32">; readonly out: Ref<"f32">; readonly done: Barrier };
+    expect(
+      refused(({ tile, out }: Refs) => {
+        copyAsync(tile, out, { pair });
+      }),
+    ).toBe("TW2068");
+    expect(
+      refused(({ done }: Refs) => {
+        tcgen05Commit(done, { multicast: "i" });
+      }),
+    ).toBe("TW2069");
   });
 });

@@ -8,8 +8,16 @@
  *                  │ checked here                   ▲ blocked until done
  *   operation      └─ ─ ─ ─ ─ ─ data moves here ────┘
  */
-import type { Epoch } from "../happens-before/knowledge.ts";
+import type { Epoch, Knowledge } from "../happens-before/knowledge.ts";
 import type { Origin } from "../happens-before/access.ts";
+
+/** An asynchronous operation's two sides, its issuer's knowledge and its place. */
+export interface Issue {
+  readonly origin: Origin;
+  readonly reads: Epoch | undefined;
+  readonly writes: Epoch | undefined;
+  readonly knowledge: Knowledge;
+}
 
 /** An operation as its issuer waits for it. */
 export interface Work {
@@ -73,9 +81,10 @@ export class TensorQueue {
     this.#started.push(...epochs);
   }
 
-  /** A commit is told of what came before, and of nothing twice: later ones follow it. */
-  commit(arrive: () => void): void {
+  /** A commit tells of what came before, and that it has arrived itself: later ones follow it. */
+  commit(arrive: () => void, epochs: readonly Epoch[]): void {
     this.#waiting.push(arrive);
+    this.#started.push(...epochs);
   }
 
   completeOldest(): void {

@@ -15,6 +15,7 @@ import {
 } from "./race-messages.ts";
 import type { Memory } from "./memory.ts";
 import type { Access, AccessMode, Origin } from "../happens-before/access.ts";
+import type { Issue } from "./asynchronous.ts";
 import type { Epoch, Knowledge } from "../happens-before/knowledge.ts";
 import { commonScope } from "../happens-before/memory-scopes.ts";
 import type { Scope } from "../happens-before/memory-scopes.ts";
@@ -132,9 +133,25 @@ export class Checker {
   /** An arrival from another block of the cluster. */
   remoteArrival(agent: Agent, barriers: BarrierArray, index: number): void {
     const { timeline } = agent;
-    if (timeline === undefined || barriers.shadow === undefined) return;
-    const access = agent.access(timeline, "atomic", 0);
-    const cursor = barriers.shadow.begin(access, timeline.knowledge);
+    if (timeline === undefined) return;
+    this.#arrival(barriers, index, agent.access(timeline, "atomic", 0), timeline.knowledge);
+  }
+
+  /** One that an asynchronous operation makes when it is over; the own block's threads are known to have ended. */
+  arrivesLater(
+    { block }: Agent,
+    { origin, writes, knowledge }: Issue,
+    barriers: BarrierArray,
+    index: number,
+  ): void {
+    if (writes === undefined || barriers.block === block) return;
+    const access: Access = { ...writes, ...origin, mode: "atomic", proxy: "async", member: 0 };
+    this.#arrival(barriers, index, access, knowledge);
+  }
+
+  #arrival(barriers: BarrierArray, index: number, access: Access, knowledge: Knowledge): void {
+    if (barriers.shadow === undefined) return;
+    const cursor = barriers.shadow.begin(access, knowledge);
     cursor.run(index, 1);
     for (const conflict of cursor.conflicts)
       if (conflict.kind === "race")

@@ -12,7 +12,7 @@ import type { RelatedNote } from "../support/diagnostics.ts";
 import { formatPosition } from "../support/location.ts";
 import type { Agent } from "./agent.ts";
 
-type Arrival = Op<"barrier_arrive"> | Op<"copy_async">;
+type Arrival = Op<"barrier_arrive"> | Op<"copy_async"> | Op<"tcgen05_commit">;
 
 interface Arriving {
   readonly op: Arrival;
@@ -41,7 +41,7 @@ const shownArrivals = 4;
 /** A note for each op that would arrive. */
 export function arrivalNotes(arrivals: readonly AwaitedArrival[]): readonly RelatedNote[] {
   return arrivals.map(({ barrier, op, threads }) => ({
-    message: `${opName(op)} arrives on ${barrier}, in ${threads.map(threadText).join(" and ")}`,
+    message: `${opName(op)} arrives on ${barrier}${isOfPair(op) ? " of its pair's leader" : ""}, in ${threads.map(threadText).join(" and ")}`,
     location: op.location,
   }));
 }
@@ -79,7 +79,11 @@ function arrivalsOn(
 }
 
 function isArrival(op: AnyOp): op is Arrival {
-  return op.kind === "barrier_arrive" || op.kind === "copy_async";
+  return op.kind === "barrier_arrive" || op.kind === "copy_async" || op.kind === "tcgen05_commit";
+}
+
+function isOfPair({ attributes }: AnyOp): boolean {
+  return "pair" in attributes && attributes.pair === true;
 }
 
 function barrierName(barrier: Value, { machine }: Agent): string {

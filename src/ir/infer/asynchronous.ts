@@ -23,6 +23,7 @@ import {
   tileOrRefOperand,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
+import { requireMulticast, requirePair } from "./block-pairs.ts";
 import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
@@ -109,12 +110,8 @@ function checkCopyIntoShared(
       expected: '"zero"',
       found: '"nan"',
     });
-  for (const axis of multicast)
-    if (!context.grid.some(({ name, cluster }) => name === axis && cluster > 1))
-      fail(draft, "TW2069", `multicast along ${axis}, which has no cluster`, {
-        expected: "a grid axis with a cluster",
-        found: axis,
-      });
+  requireMulticast(draft, multicast, context);
+  if (draft.attributes.pair === true) requirePair(draft, context);
   requireParts(draft, context);
 }
 
@@ -137,17 +134,22 @@ function hasNan(dtype: DType): boolean {
 
 function checkCopyIntoGlobal(draft: Draft<"copy_async">, dtype: DType): void {
   const { barrier, index } = draft.operands;
-  const { fill, multicast, reduction } = draft.attributes;
+  const { fill, multicast, reduction, pair = false } = draft.attributes;
   if (barrier !== undefined || index !== undefined)
     fail(draft, "TW2067", "copyAsync into global memory arrives on no barrier", {
       expected: "copyAsync(source, destination)",
       found: "a barrier",
     });
-  if (multicast.length > 0)
-    fail(draft, "TW2068", "multicast copies into shared memory only", {
-      expected: "a destination in smem",
-      found: "gmem",
-    });
+  if (multicast.length > 0 || pair)
+    fail(
+      draft,
+      "TW2068",
+      `${pair ? "a pair of blocks" : "multicast"} copies into shared memory only`,
+      {
+        expected: "a destination in smem",
+        found: "gmem",
+      },
+    );
   if (fill !== "zero")
     fail(draft, "TW2072", "a copy into global memory fills nothing: what is outside is dropped", {
       expected: '"zero"',

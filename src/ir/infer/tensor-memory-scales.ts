@@ -13,7 +13,8 @@ import { typeText } from "../types.ts";
 import type { RefType, Type } from "../types.ts";
 import { fail, refOperand, requireSpace, staticShape } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
-import type { Draft } from "./inference-input.ts";
+import type { Draft, InferContext } from "./inference-input.ts";
+import { requirePair } from "./block-pairs.ts";
 
 /** The kind of a product; undefined where it has no scales. */
 export function scaledKindOf({
@@ -94,7 +95,8 @@ function checkScales(
     });
 }
 
-export function copyScales(draft: Draft<"tcgen05_copy">): readonly Type[] {
+export function copyScales(draft: Draft<"tcgen05_copy">, context: InferContext): readonly Type[] {
+  if (draft.attributes.pair === true) requirePair(draft, context);
   const source = refOperand(draft, "the source", draft.operands.source);
   const destination = refOperand(draft, "the destination", draft.operands.destination);
   requireSpace(draft, "the source", source, ["smem"]);

@@ -20,9 +20,9 @@ import {
   staticShape,
   tileOperand,
 } from "./checks.ts";
-import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { dotAccumulators, operandsText } from "./matrix.ts";
+import { requireMulticast, requirePair } from "./block-pairs.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
 import { checkScaledProduct, copyScales } from "./tensor-memory-scales.ts";
 
@@ -40,8 +40,9 @@ export function tmemPacking({ bits }: DType, packed: boolean): number {
   return packed ? 32 / bits : 1;
 }
 
-function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
-  const { dtype, shape, packed = false, scales = false } = draft.attributes;
+function allocTmem(draft: Draft<"alloc_tmem">, context: InferContext): readonly Type[] {
+  const { dtype, shape, packed = false, scales = false, pair = false } = draft.attributes;
+  if (pair) requirePair(draft, context);
   const [rows = 0, columns = 0] = shape.slice(-2);
   if (scales) {
     const fits = shape.length >= 2 && shape.every(isPositiveInteger) && !packed;
@@ -135,8 +136,9 @@ function accessed(
   return shape;
 }
 
-function mma(draft: Draft<"tcgen05_mma">): readonly Type[] {
+function mma(draft: Draft<"tcgen05_mma">, context: InferContext): readonly Type[] {
   const { operands } = draft;
+  if (draft.attributes.pair === true) requirePair(draft, context);
   const sums = refOperand(draft, "the sums", operands.sums);
   const a = refOperand(draft, "the left factor", operands.a);
   const b = refOperand(draft, "the right factor", operands.b);
@@ -158,7 +160,7 @@ function mma(draft: Draft<"tcgen05_mma">): readonly Type[] {
   checkShapes(
     draft,
     [sums, a, b].map((each) => staticShape(draft, each)),
-    a.dtype,
+    a,
   );
   if (isScaled) checkScaledProduct(draft, { a, b, sums });
   const { adds } = operands;
@@ -167,24 +169,40 @@ function mma(draft: Draft<"tcgen05_mma">): readonly Type[] {
 }
 
 function checkShapes(
-  draft: AnyDraft,
+  draft: Draft<"tcgen05_mma">,
   [sums = [], a = [], b = []]: readonly (readonly number[])[],
-  { bits, kind }: DType,
+  left: RefType,
 ): void {
+  const { pair = false } = draft.attributes;
   const [m = 0, n = 0] = sums;
   const [k = 0] = b;
-  if (!sameShape(a, [m, k]) || !sameShape(b, [k, n]) || sums.length !== 2)
+  // Of a pair each block has half of the columns of b.
+  const own = pair ? n / 2 : n;
+  if (!sameShape(a, [m, k]) || !sameShape(b, [k, own]) || sums.length !== 2)
     fail(draft, "TW2304", "shapes of tcgen05Mma do not fit together", {
-      expected: `[m, k] by [k, n] for sums of ${shapeText(sums)}`,
+      expected: `[m, k] by [k, ${pair ? "n / 2" : "n"}] for sums of ${shapeText(sums)}`,
       found: `${shapeText(a)} by ${shapeText(b)}`,
     });
-  const grain = m === 128 || kind !== "float" ? 16 : 8;
-  const depth = instruction.shape.depthBits / bits;
-  if (!instruction.shape.rows.includes(m) || n % grain !== 0 || k % depth !== 0)
-    fail(draft, "TW2305", `tcgen05Mma has no product ${m} × ${n} × ${k}`, {
-      expected: `${instruction.shape.rows.join(" or ")} rows, a multiple of ${grain} columns, and of ${depth} elements of k`,
-      found: `[${m}, ${k}] by [${k}, ${n}]`,
-    });
+  const grain = columnsOf(left, m, pair);
+  const depth = instruction.shape.depthBits / left.dtype.bits;
+  const most = pair ? instruction.shape.mostColumns : Infinity;
+  if (!instruction.shape.rows.includes(m) || n % grain !== 0 || k % depth !== 0 || n > most)
+    fail(
+      draft,
+      "TW2305",
+      `tcgen05Mma has no product ${m} × ${n} × ${k}${pair ? " of a pair" : ""}`,
+      {
+        expected: `${instruction.shape.rows.join(" or ")} rows, a multiple of ${grain} columns${pair ? ` up to ${most}` : ""}, and of ${depth} elements of k`,
+        found: `[${m}, ${k}] by [${k}, ${own}]`,
+      },
+    );
+}
+
+/** What the columns of a product are a multiple of. */
+function columnsOf({ dtype, space }: RefType, rows: number, pair: boolean): number {
+  const narrow = dtype.kind !== "float" || (pair && space === "tmem");
+  const single = rows === 128 || narrow ? 16 : 8;
+  return pair ? (narrow ? 32 : 16) : single;
 }
 
 export const tensorMemoryRules: InferRules<keyof typeof tensorMemoryOps> = {
@@ -210,8 +228,9 @@ export const tensorMemoryRules: InferRules<keyof typeof tensorMemoryOps> = {
   tcgen05_mma: mma,
   tcgen05_copy: copyScales,
 
-  tcgen05_commit(draft) {
+  tcgen05_commit(draft, context) {
     requireBarrierIndex(draft, draft.operands.barrier, draft.operands.index);
+    requireMulticast(draft, draft.attributes.multicast ?? [], context);
     return [];
   },
 };

@@ -33,12 +33,13 @@ export function isEngineCopy({ by }: { readonly by?: string | undefined }): bool
 export const asynchronousOps = defineOps({
   copy_async: {
     summary:
-      'Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); with `parts`, each of those blocks copies one of so many parts for all, and a barrier has one arrival for all of them; into gmem it joins the thread\'s open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, `scope` how far its arrivals elsewhere reach, and `guard` that lanes test the barrier\'s index. With `evict`, what it moves is the "first" that the L2 cache drops, or the "last".',
+      'Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); with `parts`, each of those blocks copies one of so many parts for all, and a barrier has one arrival for all of them; with `pair`, the barrier is that of the leader of each pair of blocks, and has one arrival for what lands in both; into gmem it joins the thread\'s open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, `scope` how far its arrivals elsewhere reach, and `guard` that lanes test the barrier\'s index. With `evict`, what it moves is the "first" that the L2 cache drops, or the "last".',
     operands: { source: "one", destination: "one", barrier: "optional", index: "optional" },
     attributes: {
       fill: ["zero", "nan"],
       multicast: "texts",
       parts: "integer?",
+      pair: "flag?",
       reduction: copyReductions,
       inBounds: "flag?",
       evict: "text?",

@@ -7,6 +7,7 @@
  *   | tmem(full, pack p)   | 128 rows; p elements a column   | row                         | c / p            |
  *   | tmem(half, pack p)   | 64 rows of one block            | 32·(row / 16) + row % 16    | c / p            |
  *   | tmem(pair, pack p)   | 64 rows of each of two blocks, n columns | row + 64·(c ≥ n/2) | (c mod n/2) / p  |
+ *   | tmem(twice, pack p)  | a left factor of such a product | row, and row + 64      | c / p            |
  *   | tmem(scales)         | 8-bit scales [rows, blocks of k] | row % 32, and 32, 64, 96 on | see below        |
  *
  * Packed elements start at bit (c mod p) · 32 / p of their column; with p = 1 an element of 16 bits has a
@@ -31,7 +32,7 @@ export const tmemColumnLimit = 512;
 /** Tiles of numbers, as the accumulators and operands of tcgen05 lie. */
 export interface TmemMatrix {
   /** How rows of a tile are spread over the lanes of tensor memory. */
-  readonly kind: "full" | "half" | "pair";
+  readonly kind: "full" | "half" | "pair" | "twice";
   /** Elements that share a column. */
   readonly packing: number;
   /** The layout as text, which `parseTmemLayout` reads. */
@@ -79,19 +80,22 @@ export function parseTmemLayout(text: string): TmemLayout {
   if (isText && /^\s*tmem\(\s*scales\s*\)\s*$/.test(text)) return tmemScales;
   const match = !isText
     ? null
-    : /^\s*tmem\(\s*(full|half|pair)\s*(?:,\s*pack (\d+)\s*)?\)\s*$/.exec(text);
+    : /^\s*tmem\(\s*(full|half|pair|twice)\s*(?:,\s*pack (\d+)\s*)?\)\s*$/.exec(text);
   if (match === null) {
     throw new TilewrightError({
       code: "TW6001",
       message: `${optionText(text)} is not the text of a layout in tensor memory`,
-      expected: "tmem(full), tmem(half), tmem(pair), each with pack p, or tmem(scales)",
+      expected:
+        "tmem(full), tmem(half), tmem(pair), tmem(twice), each with pack p, or tmem(scales)",
       found: optionText(text),
     });
   }
   return tmemMatrix(match[1] as TmemMatrix["kind"], Number(match[2] ?? 1));
 }
 
-const rowsOf: { readonly [K in TmemMatrix["kind"]]: number } = { full: 128, half: 64, pair: 64 };
+const rowsOf: { readonly [K in TmemMatrix["kind"]]: number } = {
+  ...{ full: 128, half: 64, pair: 64, twice: 64 },
+};
 
 /** Why tiles of this shape have no place in the layout; undefined where they have. */
 export function tmemProblem(
@@ -164,6 +168,7 @@ const placings: { readonly [K in TmemKind]: Placing } = {
     const half = (shape[1] ?? 2) / 2;
     return packed(layout, row + (column < half ? 0 : 64), column % half);
   },
+  twice: (layout, row, column) => ({ ...packed(layout, row, column), lanes: [row, row + 64] }),
   scales: (_, row, column, shape) => {
     const atom = (row >> 7) + ((shape[0] ?? 128) / 128) * (column >> 2);
     return {
@@ -229,6 +234,7 @@ function matrixAt(
   if (!Number.isInteger(inside)) return undefined;
   const along = column * packing + inside;
   if (kind === "full") return { row: lane, column: along };
+  if (kind === "twice") return { row: lane & 63, column: along };
   if (kind === "pair") return { row: lane & 63, column: along + (lane < 64 ? 0 : columns / 2) };
   return (lane & 31) < 16 ? { row: 16 * (lane >> 5) + (lane & 15), column: along } : undefined;
 }
@@ -252,6 +258,7 @@ export function tmemAccess(
     full: () => namedLayouts.tcgen05,
     half: () => namedLayouts.wgmma,
     pair: () => pairFragment(shape[1] ?? 1),
+    twice: () => undefined,
   };
   const fragment = fragments[layout.kind]();
   return fragment !== undefined && sameLayout(registers, fragment) ? "16x256b" : undefined;

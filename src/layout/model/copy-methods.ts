@@ -98,6 +98,7 @@ export function isRounded({ operands: { source, destination } }: Op<"copy_async"
 export function needsEngine(op: Op<"copy_async">): string | undefined {
   const { attributes } = op;
   if (attributes.multicast.length > 0) return "a multicast";
+  if (attributes.pair === true) return "a copy for a pair of blocks";
   return attributes.reduction === "none" ? undefined : `a reduction by ${attributes.reduction}`;
 }
 
@@ -145,6 +146,7 @@ function bulkRuns(
   layout: SharedLayout,
 ): number | string {
   if (isRounded(op)) return "only a tensor map rounds";
+  if (op.attributes.pair === true) return "only tensor copies tell the leader of a pair";
   const views = shared.views(layout);
   if (views === undefined) return "the shared window is reshaped across what is stored apart";
   const plans = views.map((view) => planBulk(global, view));

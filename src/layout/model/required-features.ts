@@ -63,7 +63,9 @@ export function requireFeatures(op: AnyOp, target: Target): void {
 function withoutTensor(op: Op<"copy_async">): string {
   return op.attributes.multicast.length > 0
     ? "let each block copy for itself"
-    : "combine by atomics";
+    : op.attributes.pair === true
+      ? "copy without pair"
+      : "combine by atomics";
 }
 
 function targetError(

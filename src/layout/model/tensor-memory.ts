@@ -28,10 +28,17 @@ import type { TmemLayout } from "../algebra/tensor-memory.ts";
 
 /** How the tiles of an allocation lie. */
 export function tmemStorage({ attributes }: Op<"alloc_tmem">): TmemLayout {
-  const { dtype, shape, packed = false, scales = false } = attributes;
+  const { dtype, shape, packed = false, scales = false, pair = false } = attributes;
   if (scales) return tmemScales;
-  const rows = shape.at(-2) ?? 0;
-  return tmemMatrix(rows === 128 ? "full" : "half", tmemPacking(dtype, packed));
+  const packing = tmemPacking(dtype, packed);
+  if (shape.at(-2) === 128) return tmemMatrix("full", packing);
+  // Each half of the lanes has columns of its own, and the rows of a that they are multiplied by.
+  return tmemMatrix(pair ? (packed ? "twice" : "pair") : "half", packing);
+}
+
+/** Blocks that make a product together. */
+export function blocksTogether(op: Op<"alloc_tmem" | "tcgen05_mma" | "tcgen05_copy">): 1 | 2 {
+  return op.attributes.pair === true ? 2 : 1;
 }
 
 /** Elements that share a column; of scales there are four, in each of four rows. */
@@ -69,6 +76,15 @@ export const kernelColumns = onceForEach(({ body }: Kernel): number => {
     columns = Math.max(columns, (op.attributes.at ?? 0) + allocatedColumns(op));
   });
   return columns === 0 ? 0 : Math.max(leastColumns, 2 ** Math.ceil(Math.log2(columns)));
+});
+
+/** How many blocks a kernel's tensor memory belongs to, all of it. */
+export const tensorGroup = onceForEach(({ body }: Kernel): 1 | 2 => {
+  let together: 1 | 2 = 1;
+  walkOps(body, (op) => {
+    if (op.kind === "alloc_tmem" && blocksTogether(op) === 2) together = 2;
+  });
+  return together;
 });
 
 /** The shape by which an access moves its tile. */
@@ -121,9 +137,10 @@ export function tmemRegisters(
   [rows = 0, columns = 0]: readonly number[],
   bits: number,
   warps: number,
+  kind: TmemLayout["kind"] = rows === 128 ? "full" : "half",
 ): RegisterLayout {
   const inWord = Math.log2(32 / bits);
-  const { rows: rowBits, columns: first, last } = patterns[shape](rows);
+  const { rows: rowBits, columns: first, last } = patterns[shape](lanesOf(kind));
   // Registers in the order of the instruction's own, the half behind them, the rest of the columns last.
   const inside = [...first, ...rowBits].filter((bit) => bit.startsWith("r")).sort();
   const names = new Map<string, string>();
@@ -135,26 +152,49 @@ export function tmemRegisters(
     { length: Math.log2(warps / warpsPerGroup) },
     (_, bit) => `W${bit + 2}`,
   );
-  const free = Math.log2(columns) - inWord - first.length - last.length - groups.length;
+  const quarters = quartersOf[kind];
+  const free =
+    Math.log2(columns) -
+    inWord -
+    first.length -
+    last.length -
+    groups.length -
+    quarters.columns.length;
   const next = inWord + names.size;
   const registers = (from: number, count: number): readonly string[] =>
     Array.from({ length: count }, (_, index) => `R${from + index}`);
-  const ofRows = [...rowBits.map(named), "W0", "W1"];
+  const ofRows = [...rowBits.map(named), ...quarters.rows];
   const ofColumns = [
     ...registers(0, inWord),
     ...first.map(named),
     ...registers(next, free),
     ...last,
     ...groups,
+    ...quarters.columns,
   ];
   return knownLayout(`(${ofRows.join(" ")} | ${ofColumns.join(" ")})`);
 }
 
-/** The layout that an access has in registers. */
+/** Lanes that rows of a tile fill. */
+export function lanesOf(kind: TmemLayout["kind"]): 64 | 128 {
+  return kind === "half" ? 64 : 128;
+}
+
+/** Which bits of an element the quarter of a warp stands for; one that stands for none is there twice. */
+const quartersOf: { readonly [K in TmemLayout["kind"]]: Omit<Bits, "last"> } = {
+  full: { rows: ["W0", "W1"], columns: [] },
+  half: { rows: ["W0", "W1"], columns: [] },
+  pair: { rows: ["W0"], columns: ["W1"] },
+  twice: { rows: ["W0"], columns: [] },
+  scales: { rows: [], columns: [] },
+};
+
+/** The layout that an access to a tile that lies so has in registers. */
 export function tmemLayoutOf(
   op: Op<"tmem_load"> | Op<"tmem_store">,
   warps: number,
+  { kind }: TmemLayout,
 ): RegisterLayout {
   const { dtype, shape } = refOf(op.operands.ref);
-  return tmemRegisters(tmemShapeOf(op), shape.map(Number), dtype.bits, warps);
+  return tmemRegisters(tmemShapeOf(op), shape.map(Number), dtype.bits, warps, kind);
 }

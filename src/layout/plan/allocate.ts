@@ -21,7 +21,7 @@ import { swizzlePattern } from "../algebra/shared-layout.ts";
 import { allocatedBytes, storedAs } from "../model/placed-types.ts";
 import { Lives, livesOverlap } from "./buffer-lifetimes.ts";
 import type { Life } from "./buffer-lifetimes.ts";
-import { allocatedColumns, tmemSlotBytes } from "../model/tensor-memory.ts";
+import { allocatedColumns, blocksTogether, tmemSlotBytes } from "../model/tensor-memory.ts";
 
 interface Unplaced {
   readonly name: string;
@@ -80,6 +80,7 @@ function assignColumns(kernel: Kernel, { target }: PlacedFor): ReadonlyMap<AnyOp
     places.set(op, end);
     end += allocatedColumns(op);
   });
+  requireAllTogether(buffers);
   const limit = target.tensorMemoryColumns;
   if (end <= limit) return places;
   const widest = buffers.reduce((most, each) =>
@@ -96,6 +97,21 @@ function assignColumns(kernel: Kernel, { target }: PlacedFor): ReadonlyMap<AnyOp
       message: `${nameOf(op)}: ${allocatedColumns(op)} columns`,
       location: op.location,
     })),
+  });
+}
+
+/** A kernel's tensor memory is all of pairs of blocks, or none is. */
+function requireAllTogether(buffers: readonly Op<"alloc_tmem">[]): void {
+  const paired = buffers.find((each) => blocksTogether(each) === 2);
+  const alone = buffers.find((each) => blocksTogether(each) === 1);
+  if (paired === undefined || alone === undefined) return;
+  throw new TilewrightError({
+    code: "TW6109",
+    message: `${nameOf(paired)} is tensor memory of a pair of blocks, and ${nameOf(alone)} of one`,
+    location: alone.location,
+    expected: "{ pair: true } of all tensor memory of a kernel, or of none",
+    found: `${nameOf(alone)} without it`,
+    notes: [{ message: `${nameOf(paired)} has it`, location: paired.location }],
   });
 }
 

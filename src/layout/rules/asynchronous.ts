@@ -42,7 +42,9 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
     const relax =
       op.attributes.multicast.length > 0
         ? "copy without multicast"
-        : "copy without reduction, and combine by atomics";
+        : op.attributes.pair === true
+          ? "copy without pair"
+          : "copy without reduction, and combine by atomics";
     context.require([variable], undefined, { op, message, relax }, () => {
       return (layout: SharedLayout) => {
         const made = engineCopy(op, sides, layout, target);

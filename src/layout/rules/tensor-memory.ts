@@ -6,10 +6,11 @@ import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { tensorMemoryOps } from "../../ir/ops/tensor-memory.ts";
 import { shapeText } from "../../ir/size.ts";
-import { refOf } from "../../ir/traverse.ts";
+import { operandValues, refOf } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { requireFeatures } from "../model/required-features.ts";
 import {
+  blocksTogether,
   tmemLayoutOf,
   tmemRoot,
   tmemShapeOf,
@@ -60,7 +61,10 @@ function requireMatrix(op: Op<"tmem_load"> | Op<"tmem_store">, context: LayoutCo
   const root = tmemRoot(op.operands.ref, context.surroundings.windows.definitions);
   const storage = tmemStorage(root);
   const { bits } = root.attributes.dtype;
+  const columns = refOf(op.operands.ref).shape.at(-1);
   if (storage.kind === "scales") refuseStorage(op, root, "a matrix, not scales");
+  else if (storage.kind === "pair" && columns !== root.attributes.shape.at(-1))
+    refuseStorage(op, root, "all columns of a tile, of which each half of the lanes has half");
   else if (bits === 8 && storage.packing === 1)
     refuseStorage(op, root, "{ packed: true } of 8 bits");
 }
@@ -77,6 +81,32 @@ function refuseStorage(op: AnyOp, root: Op<"alloc_tmem">, expected: string): nev
   });
 }
 
+/** The layout that a load or store has in registers. */
+function movedLayout(op: Op<"tmem_load"> | Op<"tmem_store">, context: LayoutContext) {
+  const { definitions } = context.surroundings.windows;
+  return tmemLayoutOf(op, context.warps, tmemStorage(tmemRoot(op.operands.ref, definitions)));
+}
+
+/** What a pair of blocks does is done in tensor memory of both, and what one does in its own. */
+function requireTogether(op: Op<"tcgen05_mma"> | Op<"tcgen05_copy">, context: LayoutContext): void {
+  const together = blocksTogether(op);
+  for (const window of operandValues(op)) {
+    if (window.type.kind !== "ref" || window.type.space !== "tmem") continue;
+    const root = tmemRoot(window, context.surroundings.windows.definitions);
+    if (blocksTogether(root) === together) continue;
+    const { name = "the buffer" } = root.attributes;
+    const [own, other] = together === 2 ? ["a pair of blocks", "one"] : ["one block", "a pair"];
+    throw new TilewrightError({
+      code: "TW6109",
+      message: `${opName(op)} of ${own} uses ${name}, which is of ${other}`,
+      location: op.location,
+      expected: "{ pair: true } of both, or of neither",
+      found: `{ pair: ${together === 2} } here, { pair: ${together !== 2} } there`,
+      notes: [{ message: `${name} is declared here`, location: root.location }],
+    });
+  }
+}
+
 export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
   alloc_tmem(op, context) {
     requireFeatures(op, context.surroundings.target);
@@ -86,24 +116,20 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
     requireMatrix(op, context);
     const variable = context.define(op, op.results[0]);
     if (variable === undefined) return;
-    fixResult(op, variable, tmemLayoutOf(op, context.warps), `${tmemShapeOf(op)} loads`, context);
+    fixResult(op, variable, movedLayout(op, context), `${tmemShapeOf(op)} loads`, context);
   },
 
   tmem_store(op, context) {
     requireMatrix(op, context);
-    fixOperand(
-      op,
-      op.operands.value,
-      tmemLayoutOf(op, context.warps),
-      `${tmemShapeOf(op)} stores`,
-      context,
-    );
+    const moved = movedLayout(op, context);
+    fixOperand(op, op.operands.value, moved, `${tmemShapeOf(op)} stores`, context);
   },
 
   tcgen05_mma(op, context) {
     const { a, b, sums } = op.operands;
     const rows = Number(refOf(sums).shape[0]);
     requireFeatures(op, context.surroundings.target);
+    requireTogether(op, context);
     requirePacking(op, "sums", context);
     requirePacking(op, "a", context);
     requireOperand(op, b, "right", context, rows);
@@ -114,6 +140,7 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
 
   /** Atoms lie one behind the other, without a swizzle. */
   tcgen05_copy(op, context) {
+    requireTogether(op, context);
     requireScales(op, op.operands.destination, context);
     const window = context.surroundings.windows.of(op.operands.source);
     if (window.space === "gmem") throw new Error("tensor cores copy from shared memory");

@@ -11,7 +11,7 @@
 import { isEngineCopy } from "../../ir/ops/asynchronous.ts";
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { changeBody, changeOps } from "../../ir/rewrite/substitute.ts";
-import { releaseScope } from "../../ir/traits.ts";
+import { reachesPeers } from "../../ir/traits.ts";
 import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import { makeOp } from "../../ir/make-op.ts";
 
@@ -56,7 +56,7 @@ function hasArrived(ops: readonly AnyOp[], before: boolean): boolean | undefined
     if (op.kind === "cluster_arrive") arrived = true;
     else if (op.kind === "cluster_wait") arrived = false;
     else {
-      if (arrived && reachesPeers(op)) return undefined;
+      if (arrived && touchesPeers(op)) return undefined;
       const after = regionList(op).map((region) => hasArrived(region.ops, arrived));
       const isSame = after.every((each) => each !== undefined && each === after[0]);
       const changes = after.some((each) => each !== arrived);
@@ -69,9 +69,9 @@ function hasArrived(ops: readonly AnyOp[], before: boolean): boolean | undefined
 }
 
 /** Whether an op touches memory or barriers of other blocks of the cluster. */
-function reachesPeers(op: AnyOp): boolean {
+function touchesPeers(op: AnyOp): boolean {
   const isOfPeer = ({ type }: Value): boolean => type.kind === "ref" && type.space === "peer";
-  return releaseScope(op) === "cluster" || operandValues(op).some(isOfPeer);
+  return reachesPeers(op) || operandValues(op).some(isOfPeer);
 }
 
 /** Whether TMA reads shared memory and no barrier says when it has. */

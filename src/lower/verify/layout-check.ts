@@ -34,12 +34,17 @@ import type { Functions } from "../../layout/model/layout-functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { matrixOf, tileOf } from "../../layout/model/product-instructions.ts";
 import { isInFlight } from "../../targets/product-instructions.ts";
-import { tmemLayoutOf } from "../../layout/model/tensor-memory.ts";
+import { tmemLayoutOf, tmemRoot, tmemStorage } from "../../layout/model/tensor-memory.ts";
+import type { TmemLayout } from "../../layout/algebra/tensor-memory.ts";
+import { definingOps } from "../../ir/rewrite/analysis.ts";
 
 export function verifyLayouts({ body, warps }: Kernel): void {
   const functions = commonFunctions();
+  let definitions: ReadonlyMap<Value, AnyOp> | undefined;
+  const storageOf = (window: Value): TmemLayout =>
+    tmemStorage(tmemRoot(window, (definitions ??= definingOps(body))));
   walkOps(body, (op) => {
-    ruleOf(layoutChecks, op)(op, functions, warps);
+    ruleOf(layoutChecks, op)(op, functions, warps, storageOf);
   });
 }
 
@@ -211,7 +216,7 @@ function reduced(
 
 const free = (): void => undefined;
 
-const layoutChecks: OpRules<[Functions, number], void> = {
+const layoutChecks: OpRules<[Functions, number, (window: Value) => TmemLayout], void> = {
   constant: oneNumber,
   block_index: free,
   grid_size: free,
@@ -358,14 +363,15 @@ const layoutChecks: OpRules<[Functions, number], void> = {
       lies(op, metadata, functions.normal(wgmmaMetadata(bits, warps), tileOf(metadata).shape));
   },
   alloc_tmem: free,
-  tmem_load: (op, functions, warps) => {
+  tmem_load: (op, functions, warps, storageOf) => {
     const [result] = op.results;
-    if (result !== undefined)
-      lies(op, result, functions.normal(tmemLayoutOf(op, warps), tileOf(result).shape));
+    const moved = tmemLayoutOf(op, warps, storageOf(op.operands.ref));
+    if (result !== undefined) lies(op, result, functions.normal(moved, tileOf(result).shape));
   },
-  tmem_store: (op, functions, warps) => {
-    const { value } = op.operands;
-    lies(op, value, functions.normal(tmemLayoutOf(op, warps), tileOf(value).shape));
+  tmem_store: (op, functions, warps, storageOf) => {
+    const { ref, value } = op.operands;
+    const moved = tmemLayoutOf(op, warps, storageOf(ref));
+    lies(op, value, functions.normal(moved, tileOf(value).shape));
   },
   tcgen05_mma: free,
   tcgen05_copy: free,

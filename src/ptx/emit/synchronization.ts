@@ -179,7 +179,7 @@ export function barrierAddress(
 }
 
 /** The shared::cluster address of the same place in another block. */
-function peerAddress(
+export function peerAddress(
   { code }: EmitContext,
   { base, offset }: BarrierPlace,
   rank: Register,
@@ -479,11 +479,13 @@ export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
   block_sync: (_, context) => {
     blockBarrier(context, "blockSync");
   },
-  cluster_arrive: (_, { code }) => {
-    code.emit("barrier.cluster.arrive.release.aligned");
+  cluster_arrive: (_, context) => {
+    tensorFence(context, "before");
+    context.code.emit("barrier.cluster.arrive.release.aligned");
   },
-  cluster_wait: (_, { code }) => {
-    code.emit("barrier.cluster.wait.acquire.aligned");
+  cluster_wait: (_, context) => {
+    context.code.emit("barrier.cluster.wait.acquire.aligned");
+    tensorFence(context, "after");
   },
   set_registers: setRegisters,
   grid_dependency(op, { code, target }) {

@@ -18,10 +18,9 @@ import { isPromisedInside } from "../../ir/promises.ts";
 import { requireWhole } from "../gathered-view.ts";
 import { requireUsable } from "../window-checks.ts";
 import type { Agent, Outcome } from "../agent.ts";
-import type { Product, Work } from "../asynchronous.ts";
+import type { Issue, Product, Work } from "../asynchronous.ts";
 import type { BarrierArray, BarrierElement } from "../barriers.ts";
 import { gather, readView, scatter } from "../memory.ts";
-import type { Origin } from "../../happens-before/access.ts";
 import { completion, Knowledge } from "../../happens-before/knowledge.ts";
 import type { Epoch } from "../../happens-before/knowledge.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
@@ -29,16 +28,9 @@ import { barrierAt, inflightAt, elementsAt, scalarAt, toScalar, viewAt } from ".
 import type { Inflight, ScalarValue } from "../values.ts";
 import { product } from "../view.ts";
 import type { View } from "../view.ts";
+import { axesNamed, leaderOf, pairAxisOf, ranksAlong } from "./block-pairs.ts";
 import { peerView, zeroOf } from "./memory.ts";
 import { arriveOn, barrierReader, peerBarriers, peerBlock } from "./synchronization.ts";
-
-/** An asynchronous operation's two sides, its issuer's knowledge and its place. */
-export interface Issue {
-  readonly origin: Origin;
-  readonly reads: Epoch | undefined;
-  readonly writes: Epoch | undefined;
-  readonly knowledge: Knowledge;
-}
 
 /** Gives the operation agents of its own; the issuer's later accesses belong to its next step. */
 export function beginIssue(agent: Agent, sides: { readonly writes: boolean }): Issue {
@@ -86,8 +78,10 @@ function countCopy(agent: Agent, view: View): void {
   statistics.bytes += (2 * product(view.sizes) * view.dtype.bits) / 8;
 }
 
-/** Where a copy into shared memory lands: a window and a barrier in each receiving block. */
+/** Where a copy into shared memory lands: a window in each receiving block, and the barrier that is told. */
 interface Landing {
+  /** The rank of the block whose barrier it is. */
+  readonly rank: number;
   readonly view: View;
   readonly barriers: BarrierArray;
   readonly element: BarrierElement;
@@ -95,43 +89,51 @@ interface Landing {
 
 function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): void {
   const [source, destination] = [code.slot(op.operands.source), code.slot(op.operands.destination)];
-  const { fill, multicast, parts } = op.attributes;
+  const { fill, multicast, parts, pair = false } = op.attributes;
   const barrierSlot = code.slot(barrier);
   const find = barrierReader(code, op.operands.index);
-  const axes = multicast.map((name) => code.kernel.grid.findIndex((axis) => axis.name === name));
+  const { grid } = code.kernel;
+  const axes = axesNamed(grid, multicast);
+  // Each block of a pair copies for itself, unless one copies for both.
+  const isForBoth = axes.includes(pairAxisOf(grid));
+  const arrivalParts = pair ? 2 * (parts ?? 1) : parts;
   const landings = (agent: Agent): readonly Landing[] => {
     const view = viewAt(agent, destination);
     const barriers = barrierAt(agent, barrierSlot);
-    if (axes.length === 0) return [{ view, barriers, element: find(agent, barriers) }];
-    const { grid } = agent.machine;
-    return grid.ranksAlong(agent.block.rank, axes).map((rank) => {
-      const received = peerBarriers(agent, barriers, rank);
-      return {
-        view: peerView(view, peerBlock(agent, rank)),
-        barriers: received,
-        element: find(agent, received),
-      };
+    return ranksAlong(agent, axes).map((rank) => {
+      const told = pair ? leaderOf(rank) : rank;
+      const received = rank === agent.block.rank ? view : peerView(view, peerBlock(agent, rank));
+      const theirs = peerBarriers(agent, barriers, told);
+      return { rank: told, view: received, barriers: theirs, element: find(agent, theirs) };
     });
+  };
+  /** Whether the issuer itself arrives on a barrier, and not only its bytes. */
+  const arrives = (rank: number, told: number): boolean => {
+    // Where each copies a part, on its own barrier alone.
+    if (parts !== undefined) return told === rank;
+    return !pair || isForBoth || leaderOf(rank) === rank;
   };
   code.emit(op, (agent) => {
     const from = viewAt(agent, source);
     const into = landings(agent);
     const issue = beginIssue(agent, { writes: true });
+    const waits = waitsOf(agent);
     checkRead(agent, issue, from);
-    for (const { view } of into) checkWrite(agent, issue, view, "write");
+    for (const { view, barriers, element } of into) {
+      checkWrite(agent, issue, view, "write");
+      if (pair) agent.machine.checker?.arrivesLater(agent, issue, barriers, element.index);
+    }
     countCopy(agent, from);
     agent.machine.issue({
       issuer: agent,
       origin: issue.origin,
       complete() {
         const read = readView(from, fillValue(from.dtype, fill));
-        const known = completionOf(issue);
-        // The other blocks' barriers hear of the bytes alone where each block arrives on its own.
-        const elsewhere = parts === undefined ? known : bytesOf(issue);
-        for (const { view, barriers, element } of into) {
+        const [known, bytes] = [completionOf(issue), bytesOf(issue, waits)];
+        for (const { rank, view, barriers, element } of into) {
           scatter(view, landed(from.dtype, view.dtype, read));
-          const isOwn = barriers.block === agent.block;
-          arriveOn(barriers, element, isOwn ? known : elsewhere, issue.origin, parts);
+          const told = arrives(agent.block.rank, rank) ? known : bytes;
+          arriveOn(barriers, element, told, issue.origin, arrivalParts);
         }
         return issue.origin;
       },
@@ -153,10 +155,16 @@ export function completionOf({ reads, writes, knowledge }: Issue): Knowledge {
   return completion(knowledge, [reads, writes]);
 }
 
-/** What is known of a copy by whoever sees its bytes land. */
-function bytesOf({ reads, writes }: Issue): Knowledge {
+/** What is known of a copy by whoever sees its bytes land: that it has been made, and after which waits. */
+function bytesOf({ reads, writes }: Issue, waits: readonly Epoch[]): Knowledge {
   if (reads === undefined || writes === undefined) return Knowledge.none;
-  return Knowledge.none.withFinished(reads).withFinished(writes);
+  return completion(Knowledge.none, [reads, writes, ...waits]);
+}
+
+/** The last waits that the agent, and the thread whose warp it is, have passed. */
+function waitsOf(agent: Agent | undefined): readonly Epoch[] {
+  if (agent === undefined) return [];
+  return [...waitsOf(agent.parent), ...[agent.timeline?.lastWait].flatMap((each) => each ?? [])];
 }
 
 function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {

@@ -3,7 +3,8 @@ import type { Elements } from "../../formats/dtype.ts";
 import type { Op, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
-import { walkOps } from "../../ir/traverse.ts";
+import { reachesPeers } from "../../ir/traits.ts";
+import { operandValues, walkOps } from "../../ir/traverse.ts";
 import { dataShape, isData } from "../../ir/types.ts";
 import type { Agent, Outcome, Poll } from "../agent.ts";
 import { hasChanged } from "../wait-queue.ts";
@@ -218,13 +219,8 @@ function isToldByPeers({ regions: { body } }: Op<"scoped">): boolean {
   const own = new Set(body.ops.flatMap((op) => (op.kind === "alloc_barrier" ? op.results : [])));
   let found = false;
   walkOps(body, (op) => {
-    if (op.kind !== "barrier_arrive" && op.kind !== "copy_async") return;
-    const { barrier } = op.operands;
-    if (barrier === undefined || !own.has(barrier)) return;
-    found ||=
-      op.kind === "copy_async"
-        ? op.attributes.multicast.length > 0
-        : op.operands.peer !== undefined;
+    if (!operandValues(op).some((each) => own.has(each))) return;
+    found ||= reachesPeers(op);
   });
   return found;
 }

@@ -25,10 +25,18 @@ import { barrierAt, elementsAt, scalarAt, viewAt } from "../values.ts";
 import { requireUsable } from "../window-checks.ts";
 import type { View } from "../view.ts";
 import { beginIssue, checkRead } from "./asynchronous.ts";
-import type { Issue } from "./asynchronous.ts";
+import type { Issue } from "../asynchronous.ts";
+import {
+  axesNamed,
+  blocksOf,
+  checkCopies,
+  joinedColumns,
+  ranksAlong,
+  viewsOf,
+} from "./block-pairs.ts";
 import { countOf, dtypeOf } from "./elementwise.ts";
 import { emitAllocation, touch, zeroOf } from "./memory.ts";
-import { arriveOn, barrierReader } from "./synchronization.ts";
+import { arriveOn, barrierReader, peerBarriers } from "./synchronization.ts";
 
 function load(op: Op<"tmem_load">, code: Assembler): void {
   const [result] = op.results;
@@ -62,6 +70,7 @@ function store(op: Op<"tmem_store">, code: Assembler): void {
 
 function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
   const { sums, a, b, adds } = op.operands;
+  const { pair } = op.attributes;
   const [left, right, result] = [refOf(a), refOf(b), refOf(sums)];
   const [m = 0, n = 0] = result.shape.map(Number);
   const [k = 0] = right.shape.map(Number);
@@ -69,34 +78,37 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
     ...{ m, n, k, operand: left.dtype, operandB: right.dtype, accumulator: result.dtype },
     unit: "block",
   };
-  const [sumSlot, leftSlot, rightSlot] = code.slotsOf([sums, a, b]);
+  const slots = code.slotsOf([sums, a, b]);
   const { aScales, bScales } = op.operands;
   const scaleSlots = code.slotsOf([aScales, bScales].flatMap((each) => each ?? []));
   const adding = adds && code.slot(adds);
   const kind = scaledKindOf(op);
   code.emit(op, (agent) => {
-    const [into, from, by] = [sumSlot, leftSlot, rightSlot].map((slot) => viewAt(agent, slot ?? 0));
-    if (into === undefined || from === undefined || by === undefined)
-      throw new Error("a product has three windows");
+    const blocks = blocksOf(agent, pair);
+    const inBlocks = (slot: number): readonly View[] => viewsOf(agent, blocks, viewAt(agent, slot));
+    const [into = [], from = [], by = []] = slots.map(inBlocks);
+    const scales = scaleSlots.map(inBlocks);
     const begins = adding !== undefined && scalarAt(agent, adding) === 0;
     const issue = beginIssue(agent, { writes: true });
-    const form = formOf(into, left.dtype);
+    const form = formOf(into[0] ?? viewAt(agent, slots[0] ?? 0), left.dtype);
     const behindCopies = behind(issue, copies);
-    checkRead(agent, issue, from);
-    checkRead(agent, issue, by);
-    const scales = scaleSlots.map((slot) => viewAt(agent, slot));
-    for (const view of scales) checkRead(agent, behindCopies, view);
-    checkSums(agent, behind(issue, form), into, begins);
+    for (const view of [...from, ...by]) checkRead(agent, issue, view);
+    for (const view of scales.flat()) checkRead(agent, behindCopies, view);
+    for (const view of into) checkSums(agent, behind(issue, form), view, begins);
     const complete = (): void => {
-      const elements = readView(into, zeroOf(into.dtype));
-      if (begins) fillElements(elements, zeroOf(into.dtype));
-      const [leftElements, rightElements] = [from, by].map((view) =>
-        readView(view, zeroOf(view.dtype)),
-      );
-      if (leftElements === undefined || rightElements === undefined) return;
-      if (kind === undefined) dotElements(shape, leftElements, rightElements, elements);
-      else multiplyBlocks(kind, shape, leftElements, rightElements, scales, elements);
-      scatter(into, elements);
+      const rightElements = joinedColumns(by);
+      checkCopies(agent.machine, op, scales[1] ?? [], n);
+      for (const [rank, target] of into.entries()) {
+        const elements = readView(target, zeroOf(target.dtype));
+        if (begins) fillElements(elements, zeroOf(target.dtype));
+        const own = from[rank];
+        if (own === undefined) throw new Error("each block has rows of its own");
+        const leftElements = readView(own, zeroOf(own.dtype));
+        const ofBlock = scales.flatMap((views) => views[rank] ?? []);
+        if (kind === undefined) dotElements(shape, leftElements, rightElements, elements);
+        else multiplyBlocks(kind, shape, leftElements, rightElements, ofBlock, elements);
+        scatter(target, elements);
+      }
     };
     start(agent, issue, form, complete);
     return "switch";
@@ -145,25 +157,40 @@ function codesOf(elements: Elements): Uint8Array {
 /** A copy of scales; it follows no product, since one that runs may still read what was there. */
 function copy(op: Op<"tcgen05_copy">, code: Assembler): void {
   const [source = 0, destination = 0] = code.slotsOf([op.operands.source, op.operands.destination]);
-  const [rows = 0, blocks = 0] = refOf(op.operands.destination).shape.map(Number);
+  const [rows = 0, columns = 0] = refOf(op.operands.destination).shape.map(Number);
   code.emit(op, (agent) => {
-    const [from, into] = [viewAt(agent, source), viewAt(agent, destination)];
+    const blocks = blocksOf(agent, op.attributes.pair);
+    const [from, into] = [source, destination].map((slot) =>
+      viewsOf(agent, blocks, viewAt(agent, slot)),
+    );
     const issue = beginIssue(agent, { writes: true });
-    checkRead(agent, issue, from);
-    checkSums(agent, issue, into, true);
+    for (const view of from ?? []) checkRead(agent, issue, view);
+    for (const view of into ?? []) checkSums(agent, issue, view, true);
     start(agent, issue, copies, () => {
-      const atoms = readView(from, zeroOf(from.dtype));
-      const elements = readView(into, zeroOf(into.dtype));
-      for (let row = 0; row < rows; row++)
-        for (let block = 0; block < blocks; block++) {
-          const atom = (row >> 7) * (blocks / 4) + (block >> 2);
-          const at = atom * 512 + (row & 31) * 16 + ((row >> 5) & 3) * 4 + (block & 3);
-          elements[row * blocks + block] = atoms[at] ?? 0;
-        }
-      scatter(into, elements);
+      for (const [rank, target] of (into ?? []).entries()) {
+        const own = from?.[rank];
+        if (own !== undefined) copyAtoms(own, target, [rows, columns]);
+      }
     });
     return "switch";
   });
+}
+
+/** Atoms of 128 rows by 4 blocks become rows. */
+function copyAtoms(
+  from: View,
+  into: View,
+  [rows, blocks]: readonly [rows: number, blocks: number],
+): void {
+  const atoms = readView(from, zeroOf(from.dtype));
+  const elements = readView(into, zeroOf(into.dtype));
+  for (let row = 0; row < rows; row++)
+    for (let block = 0; block < blocks; block++) {
+      const atom = (row >> 7) * (blocks / 4) + (block >> 2);
+      const at = atom * 512 + (row & 31) * 16 + ((row >> 5) & 3) * 4 + (block & 3);
+      elements[row * blocks + block] = atoms[at] ?? 0;
+    }
+  scatter(into, elements);
 }
 
 /** A product that adds reads what is there, which somebody must have written. */
@@ -196,17 +223,27 @@ function start(agent: Agent, issue: Issue, form: string, complete: () => void): 
 function commit(op: Op<"tcgen05_commit">, code: Assembler): void {
   const slot = code.slot(op.operands.barrier);
   const find = barrierReader(code, op.operands.index);
+  const { multicast = [] } = op.attributes;
+  const axes = axesNamed(code.kernel.grid, multicast);
   code.emit(op, (agent) => {
-    const barriers = barrierAt(agent, slot);
-    const element = find(agent, barriers);
-    const { timeline, tensor, machine } = agent;
-    const origin = agent.origin();
-    const known =
-      timeline === undefined ? Knowledge.none : completion(timeline.knowledge, tensor.started);
-    timeline?.tick();
-    tensor.commit(() => {
-      arriveOn(barriers, element, known, origin);
+    const barriersHere = barrierAt(agent, slot);
+    const told = ranksAlong(agent, axes).map((rank) => {
+      const barriers = peerBarriers(agent, barriersHere, rank);
+      return { barriers, element: find(agent, barriers) };
     });
+    const { timeline, tensor, machine } = agent;
+    const issue = beginIssue(agent, { writes: true });
+    const { origin, reads, writes, knowledge } = issue;
+    for (const { barriers, element } of told)
+      machine.checker?.arrivesLater(agent, issue, barriers, element.index);
+    const arrived = [reads, writes].flatMap((each) => each ?? []);
+    const known =
+      timeline === undefined
+        ? Knowledge.none
+        : completion(knowledge, [...tensor.started, ...arrived]);
+    tensor.commit(() => {
+      for (const { barriers, element } of told) arriveOn(barriers, element, known, origin);
+    }, arrived);
     machine.issue({
       issuer: agent,
       origin,

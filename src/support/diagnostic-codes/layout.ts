@@ -121,6 +121,14 @@ export const layoutCodes = registerCodes({
     example: "tmem(f32, [3, 128, 256])  // 768 columns",
     remedy: "have fewer tiles in flight, or narrower ones",
   },
+  TW6109: {
+    title: "tensor memory of one block and of a pair",
+    cause:
+      "Tensor memory of a pair of blocks is allocated in both at once, and all of a kernel's is, or none. Products and copies of a pair use such memory, and no others do.",
+    example: "tmem(f32, [128, 256]) … tcgen05Mma(sums, a, b, { pair: true })",
+    remedy:
+      "say { pair: true } of every tmem, tcgen05Mma and tcgen05Copy of the kernel, or of none",
+  },
   TW6201: {
     title: "placed kernel in which something is undecided",
     cause:

@@ -178,4 +178,12 @@ export const simulatorCodes = registerCodes({
     example: "assumeMultipleOf(starts.at(group).loadScalar(), 16)  // it is 8",
     remedy: "promise what holds of every number and access, or leave the promise out",
   },
+  TW3027: {
+    title: "blocks of a pair have different scales",
+    cause:
+      "Each block of a pair multiplies its own rows of a by all columns of b, with the scales of b that lie in its own tensor memory.",
+    example:
+      "tcgen05Copy(half, bScales, { pair: true })  // each block has the scales of its half of b",
+    remedy: "copy the scales of all columns into both blocks, with a multicast",
+  },
 });

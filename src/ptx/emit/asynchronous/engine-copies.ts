@@ -11,12 +11,11 @@ import { refOf } from "../../../ir/traverse.ts";
 import type { Operand, Register } from "../../module.ts";
 import { address, discard, integer, pair } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
-import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
-import { clusterSize } from "../grid.ts";
 import { insideIndices } from "../memory/bounds-traps.ts";
 import { cachePolicy } from "../memory/cache-policy.ts";
-import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
+import { barrierAddress, emitArrival, peerAddress, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
+import { multicastMask, pairLeader, reachesPair } from "./multicast-ranks.ts";
 
 /** A copy taken apart. */
 export interface EngineCopy {
@@ -34,43 +33,6 @@ export interface EnginePiece {
   readonly size: readonly Operand[];
 }
 
-/** The ranks of a cluster that a multicast reaches, as a mask for rank 0 along its axes, and the shift. */
-function multicastMask(context: EmitContext, axes: readonly string[]): Register {
-  const { code, kernel, numbers } = context;
-  const size = clusterSize(kernel.grid);
-  const rank = indexRemainder(code, numbers.block, size);
-  // The lowest rank of the group: the own one without its part along the axes.
-  let lowest: Register = code.constant("b32", 0);
-  let mask = 0;
-  for (const other of ranksOf(kernel.grid, axes)) mask |= 1 << other;
-  let inner = 1;
-  for (const axis of kernel.grid.toReversed()) {
-    if (axis.cluster > 1 && !axes.includes(axis.name)) {
-      const high = indexQuotient(code, rank, inner);
-      const own = indexRemainder(code, high, axis.cluster);
-      lowest = code.make("b32", "mad.lo.u32", own, integer(inner), lowest);
-    }
-    inner *= axis.cluster;
-  }
-  return code.make("b32", "shl.b32", code.constant("b32", mask), lowest);
-}
-
-/** Ranks, relative to the group's lowest, that differ along the axes alone. */
-function ranksOf(grid: EmitContext["kernel"]["grid"], axes: readonly string[]): readonly number[] {
-  let ranks: readonly number[] = [0];
-  let inner = 1;
-  for (const axis of grid.toReversed()) {
-    if (axes.includes(axis.name)) {
-      const step = inner;
-      ranks = Array.from({ length: axis.cluster }, (_, index) => index).flatMap((index) =>
-        ranks.map((rank) => rank + index * step),
-      );
-    }
-    inner *= axis.cluster;
-  }
-  return ranks;
-}
-
 export function engineCopyIn(
   context: EmitContext,
   op: Op<"copy_async">,
@@ -79,40 +41,79 @@ export function engineCopyIn(
   const { code, numbers, scope } = context;
   const { barrier } = op.operands;
   if (barrier === undefined) throw new Error("a copy into shared memory has a barrier");
+  const { multicast, pair = false } = op.attributes;
   const own = context.barrier(barrier);
   const planned = plan();
   const place = barrierAddress(context, own, insideIndices(context, op)[0]);
-  const group =
-    op.attributes.multicast.length > 0
-      ? multicastMask(context, op.attributes.multicast)
-      : undefined;
+  const group = multicast.length > 0 ? multicastMask(context, multicast) : undefined;
+  const leader = pair ? pairLeader(context) : undefined;
+  const told =
+    leader === undefined
+      ? address(place.base, place.offset)
+      : address(peerAddress(context, place, leader.rank));
   const one = scope.warps === 1 ? electLane(context) : numbers.elected;
   const policy = cachePolicy(context, op);
-  const opcode = `cp.async.bulk.${planned.form}shared::cluster.global.mbarrier::complete_tx::bytes`;
+  const form = `${group === undefined ? "" : ".multicast::cluster"}${pair ? ".cta_group::2" : ""}`;
+  const opcode = `cp.async.bulk.${planned.form}shared::cluster.global.mbarrier::complete_tx::bytes${form}${policy.suffix}`;
+  const mask = group === undefined ? [] : [code.make("b16", "cvt.u16.u32", group)];
   const operands = planned.pieces.map(({ global, shared, size }) => [
-    shared,
-    global,
-    ...size,
-    address(place.base, place.offset),
+    ...[shared, global, ...size],
+    ...[told, ...mask, ...policy.operands],
   ]);
+  const start = (): void => {
+    for (const box of operands) code.emit(opcode, box);
+  };
+  const { scale } = own;
   if (group === undefined) {
+    const isTold = leader && code.make("pred", "and.pred", one, leader.isOwn);
+    if (isTold !== undefined)
+      code.guarded(isTold, () => {
+        expectBytes(context, place, scale, 2 * planned.bytes);
+      });
     code.guarded(one, () => {
-      expectBytes(context, place, own.scale, planned.bytes);
-      for (const box of operands)
-        code.emit(`${opcode}${policy.suffix}`, [...box, ...policy.operands]);
+      if (isTold === undefined) expectBytes(context, place, scale, planned.bytes);
+      start();
     });
     return;
   }
   const skip = code.label("copied");
   code.jumpIf(one, skip, { negated: true, uniform: false });
-  const { parts } = op.attributes;
-  if (parts === undefined)
-    expectEverywhere(op, context, place, { scale: own.scale, bytes: planned.bytes, group });
-  // Each block copies a part, and expects all of them.
-  else expectBytes(context, place, own.scale, planned.bytes * parts);
-  const mask = code.make("b16", "cvt.u16.u32", group);
-  for (const box of operands)
-    code.emit(`${opcode}.multicast::cluster${policy.suffix}`, [...box, mask, ...policy.operands]);
+  expectMulticast(context, op, { place, group, scale, bytes: planned.bytes, leader });
+  start();
+  code.place(skip);
+}
+
+interface Expectation {
+  readonly place: BarrierPlace;
+  /** The ranks that the multicast reaches, as a mask. */
+  readonly group: Register;
+  readonly scale: number;
+  /** Of what this block copies into one block. */
+  readonly bytes: number;
+  readonly leader: ReturnType<typeof pairLeader> | undefined;
+}
+
+/** Tells barriers what a multicast will bring: where each block copies a part its own, otherwise those of all that it reaches; of pairs those of the leaders. */
+function expectMulticast(
+  context: EmitContext,
+  op: Op<"copy_async">,
+  { place, group, scale, bytes, leader }: Expectation,
+): void {
+  const { code } = context;
+  const { parts, multicast } = op.attributes;
+  const landing = leader === undefined ? bytes : 2 * bytes;
+  // One block copies for both of a pair, or each for those on its side.
+  const isForBoth = leader !== undefined && reachesPair(context, multicast);
+  const told = isForBoth ? code.make("b32", "and.b32", group, integer(0x5555)) : group;
+  const expect = (): void => {
+    if (parts === undefined)
+      expectEverywhere(op, context, place, { scale, bytes: landing, group: told });
+    else expectBytes(context, place, scale, landing * parts);
+  };
+  if (leader === undefined || (parts === undefined && isForBoth)) return expect();
+  const skip = code.label("expected");
+  code.jumpIf(leader.isOwn, skip, { negated: true, uniform: false });
+  expect();
   code.place(skip);
 }
 

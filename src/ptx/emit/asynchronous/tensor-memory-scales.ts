@@ -7,6 +7,7 @@
 import type { DTypeName } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
 import { refOf } from "../../../ir/traverse.ts";
+import { blocksTogether } from "../../../layout/model/tensor-memory.ts";
 import { scalesOfStep } from "../../../targets/scaled-products.ts";
 import type { ScaledKind } from "../../../targets/scaled-products.ts";
 import type { Operand, Register } from "../../module.ts";
@@ -85,6 +86,7 @@ export function copyToTensor(op: Op<"tcgen05_copy">, context: EmitContext): void
       issued.push([address(into.base, into.columns + 4 * (row + ofRows * block)), descriptor]);
     }
   code.guarded(issuingLane(context), () => {
-    for (const operands of issued) code.emit("tcgen05.cp.cta_group::1.32x128b.warpx4", operands);
+    for (const operands of issued)
+      code.emit(`tcgen05.cp.cta_group::${blocksTogether(op)}.32x128b.warpx4`, operands);
   });
 }

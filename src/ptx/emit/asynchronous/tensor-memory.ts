@@ -15,8 +15,11 @@ import { refOf } from "../../../ir/traverse.ts";
 import { elementTable } from "../../../layout/algebra/element-maps.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 import {
+  blocksTogether,
   kernelColumns,
+  lanesOf,
   packingOf,
+  tensorGroup,
   tileColumns,
   tmemLayoutOf,
   tmemShapeOf,
@@ -31,6 +34,7 @@ import type { EmitContext, EmitRules } from "../context.ts";
 import { insideIndices, insideOffset } from "../memory/bounds-traps.ts";
 import { barrierAddress, blockBarrier } from "../synchronization.ts";
 import type { TensorValue } from "../values.ts";
+import { multicastMask } from "./multicast-ranks.ts";
 import { sharedOperand, sharedRef } from "./products.ts";
 import { descriptorVersion, issuingLane } from "./tensor-memory-issue.ts";
 import {
@@ -50,6 +54,11 @@ function inFirstWarp({ code, numbers }: EmitContext): Register {
   return code.make("pred", "and.pred", first, warp);
 }
 
+/** What instructions say of the blocks that tensor memory belongs to: the same everywhere in a kernel. */
+function groupOf({ kernel }: EmitContext): string {
+  return `cta_group::${tensorGroup(kernel)}`;
+}
+
 function slotOf({ numbers, kernel }: EmitContext): Operand {
   const bytes = kernel.placed?.sharedBytes ?? 0;
   return address(numbers.shared, bytes - tmemSlotBytes);
@@ -63,26 +72,31 @@ export function openTensorMemory(context: EmitContext): void {
   const isFirst = inFirstWarp(context);
   const skip = code.label("allocated");
   code.jumpIf(isFirst, skip, { negated: true, uniform: true });
-  code.emit("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", [
+  const group = groupOf(context);
+  code.emit(`tcgen05.alloc.${group}.sync.aligned.shared::cta.b32`, [
     slotOf(context),
     integer(columns),
   ]);
-  code.emit("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned");
+  code.emit(`tcgen05.relinquish_alloc_permit.${group}.sync.aligned`);
   code.place(skip);
   blockBarrier(context, "tensor memory is allocated");
   context.tensorBase = code.make("b32", "ld.shared.b32", slotOf(context));
 }
 
-/** Gives them back when nobody uses them any more. */
+/** Gives them back when nobody uses them any more. The blocks of a pair have met before, where a kernel in clusters ends. */
 export function closeTensorMemory(context: EmitContext): void {
   const columns = kernelColumns(context.kernel);
   if (columns === 0) return;
   const { code } = context;
-  blockBarrier(context, "nobody uses tensor memory any more");
+  if (tensorGroup(context.kernel) === 1)
+    blockBarrier(context, "nobody uses tensor memory any more");
   const isFirst = inFirstWarp(context);
   const skip = code.label("deallocated");
   code.jumpIf(isFirst, skip, { negated: true, uniform: true });
-  code.emit("tcgen05.dealloc.cta_group::1.sync.aligned.b32", [baseOf(context), integer(columns)]);
+  code.emit(`tcgen05.dealloc.${groupOf(context)}.sync.aligned.b32`, [
+    baseOf(context),
+    integer(columns),
+  ]);
   code.place(skip);
 }
 
@@ -170,16 +184,22 @@ interface Piece {
   readonly words: readonly number[];
 }
 
-function piecesOf(op: Op<"tmem_load"> | Op<"tmem_store">, warps: number, packing: number) {
+function piecesOf(
+  op: Op<"tmem_load"> | Op<"tmem_store">,
+  warps: number,
+  storage: TensorValue["storage"],
+) {
+  const packing = packingOf(storage);
   const { dtype, shape } = refOf(op.operands.ref);
   const [rows = 0, columns = 0] = shape.map(Number);
   const by = tmemShapeOf(op);
   const form = forms[by];
   const perWord = 32 / dtype.bits;
-  const table = elementTable(tmemLayoutOf(op, warps), [rows, columns], warps);
+  const table = elementTable(tmemLayoutOf(op, warps, storage), [rows, columns], warps);
   const own = [...table.subarray(0, table.length / (32 * warps))];
-  const share = columns / (warps / warpsPerGroup);
-  const halves = by === "32x32b" || rows === 64 ? 1 : 2;
+  const banks = storage.kind === "pair" ? 2 : 1;
+  const share = columns / banks / (warps / warpsPerGroup);
+  const halves = by === "32x32b" || lanesOf(storage.kind) === 64 ? 1 : 2;
   const perHalf = own.length / perWord / halves;
   const each = Math.min(mostRegisters, perHalf);
   const pieces: Piece[] = [];
@@ -240,7 +260,7 @@ function load(op: Op<"tmem_load">, context: EmitContext): void {
   const { pieces, split, repeat, spread, share } = piecesOf(
     op,
     context.scope.warps,
-    packingOf(window.storage),
+    window.storage,
   );
   const words = code.registers(
     "b32",
@@ -272,7 +292,7 @@ function store(op: Op<"tmem_store">, context: EmitContext): void {
   const { pieces, split, repeat, spread, share } = piecesOf(
     op,
     context.scope.warps,
-    packingOf(window.storage),
+    window.storage,
   );
   const quarter = ownQuarter(context, window, share);
   const opcode = `tcgen05.st.sync.aligned.${tmemShapeOf(op)}.x${repeat}${spread ? ".unpack::16b" : ""}.b32`;
@@ -340,6 +360,7 @@ function describe({ sum, formats: [a, b], codes, transposed, rows, columns }: De
 function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
   const { code } = context;
   const { sums, a, b, adds } = op.operands;
+  const together = blocksTogether(op);
   const into = context.tensor(sums);
   const [left, right, result] = [refOf(a), refOf(b), refOf(sums)];
   const [rows = 0, columns = 0] = result.shape.map(Number);
@@ -361,7 +382,7 @@ function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
   const scaled = [op.operands.aScales, op.operands.bScales].flatMap((each) => each ?? []);
   const scales = scaled.map((each) => context.tensor(each));
   const kind = scaledKindOf(op);
-  const opcode = `tcgen05.mma.cta_group::1.kind::${kind === undefined ? (kinds[left.dtype.name] ?? "") : scaledOpcode(kind)}`;
+  const opcode = `tcgen05.mma.cta_group::${together}.kind::${kind === undefined ? (kinds[left.dtype.name] ?? "") : scaledOpcode(kind)}`;
   const issued: (readonly Operand[])[] = [];
   for (let column = 0; column < columns; column += tcgen05.shape.mostColumns) {
     const width = Math.min(tcgen05.shape.mostColumns, columns - column);
@@ -370,7 +391,7 @@ function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
       formats: [left.dtype, right.dtype],
       codes: kind === undefined ? formatCodes : scaledFormatCodes(kind),
       transposed: [first?.transposed ?? false, second.transposed],
-      ...{ rows, columns: width },
+      ...{ rows: together * rows, columns: width },
     });
     const descriptor = code.constant("b32", description);
     for (let from = 0; from < k; from += depth)
@@ -395,12 +416,17 @@ function commit(op: Op<"tcgen05_commit">, context: EmitContext): void {
   const barrier = context.barrier(op.operands.barrier);
   const place = barrierAddress(context, barrier, insideIndices(context, op)[0]);
   const at = code.make("b32", "add.u32", place.base, integer(place.offset));
+  const { multicast = [] } = op.attributes;
+  const mask =
+    multicast.length === 0
+      ? []
+      : [code.make("b16", "cvt.u16.u32", multicastMask(context, multicast))];
+  const form = mask.length === 0 ? "" : ".multicast::cluster";
+  const opcode = `tcgen05.commit.${groupOf(context)}.mbarrier::arrive::one.shared::cluster${form}.b64`;
   code.guarded(issuingLane(context), () => {
     // One arrival of the language stands for as many of the hardware as warps have together.
     for (let arrival = 0; arrival < barrier.scale; arrival += 1)
-      code.emit("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64", [
-        address(at),
-      ]);
+      code.emit(opcode, [address(at), ...mask]);
   });
 }
 

@@ -60,4 +60,11 @@ export const tensorMemoryCodes = registerCodes({
     remedy:
       "declare the scales as tmem(f8e8m0fnu, [128, 4], { scales: true }), with 128 more rows and 4 more blocks where the factor has more",
   },
+  TW2309: {
+    title: "pair of blocks that is none",
+    cause:
+      "Two blocks of a cluster make products together: those of ranks 2i and 2i + 1, neighbours along the cluster's last axis.",
+    example: "tcgen05Mma(sums, a, b, { pair: true })  // no cluster",
+    remedy: "give the kernel a cluster whose last axis has an even number of blocks, { half: 2 }",
+  },
 });

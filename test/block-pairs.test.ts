@@ -1,0 +1,184 @@
+/**
+ * Products of pairs of blocks: simulator and emulator give the same numbers, those of exact sums of small integers, for every format and way that factors
+ * lie. What is emitted is assembled where there is an assembler.
+ */
+import { describe, expect, test } from "vitest";
+import {
+  all,
+  barrier,
+  bf16,
+  block,
+  copyAsync,
+  f16,
+  f32,
+  f8e4m3fn,
+  f8e5m2,
+  fromNumbers,
+  i32,
+  i8,
+  kernel,
+  open,
+  slice,
+  smem,
+  tcgen05Commit,
+  tcgen05Mma,
+  tensor,
+  tf32,
+  tmem,
+  toNumbers,
+  u8,
+  when,
+} from "tilewright";
+import type { DType, DTypeName, KernelDefinition } from "tilewright";
+import { lower } from "../src/lower/stages.ts";
+import { printPtx } from "../src/ptx/printer.ts";
+import { targets } from "../src/targets/target.ts";
+import { assemble } from "./support/accepted-assembly.ts";
+import { hasPtxas } from "./support/assembler.ts";
+import { takesAll } from "./support/sample.ts";
+
+interface Form {
+  readonly a: DType;
+  readonly b?: DType;
+  readonly sum?: DType;
+  /** Of the whole product: 256 or 128 rows. */
+  readonly shape?: readonly [m: number, n: number, k: number];
+  /** Whether the factors lie along k. */
+  readonly alongK?: readonly [a: boolean, b: boolean];
+  readonly aInTensorMemory?: boolean;
+}
+
+const left = (row: number, column: number): number => (row * 7 + column * 3) % 5;
+const right = (row: number, column: number): number => (row * 5 + column * 11) % 4;
+
+function multiplying(form: Form): KernelDefinition {
+  const { a, b = a, sum = f32, shape: [m, n, k] = [256, 32, 32] } = form;
+  const { alongK: [leftAlong, rightAlong] = [true, true], aInTensorMemory = false } = form;
+  const [rows, columns] = [m / 2, n / 2];
+  const swap = (along: boolean, outer: number, inner: number): readonly number[] =>
+    along ? [outer, inner] : [inner, outer];
+  return kernel(
+    {
+      name: "multiplying",
+      grid: { i: 1 },
+      cluster: { half: 2 },
+      inputs: {
+        x: tensor(a, swap(leftAlong, m, k)),
+        y: tensor(b, swap(rightAlong, n, k)),
+      },
+      outputs: { out: tensor(sum, [m, n]) },
+      scratch: {
+        sums: tmem(sum, [rows, n], { pair: true }),
+        factor: tmem(a, [rows, aInTensorMemory ? k : 32], { packed: true, pair: true }),
+        left: smem(a, swap(leftAlong, rows, k)),
+        right: smem(b, swap(rightAlong, columns, k)),
+        full: barrier({ arrivals: aInTensorMemory ? 1 : 2 }),
+        stored: barrier({ arrivals: 2 }),
+        done: barrier(),
+      },
+    },
+    ({ half, x, y, out, sums, factor, left: own, right: other, full, stored, done }) => {
+      const landed = { barrier: full, pair: true } as const;
+      const [ofRows, ofColumns] = [block(half, rows), block(half, columns)];
+      const mine = leftAlong ? x.at(ofRows, all) : x.at(all, ofRows);
+      const theirs = rightAlong ? y.at(ofColumns, all) : y.at(all, ofColumns);
+      if (aInTensorMemory) {
+        factor.store(mine.load());
+        stored.arrive({ peer: 0 });
+      } else copyAsync(mine, own, landed);
+      copyAsync(theirs, other, landed);
+      const first = leftAlong ? own : own.transpose();
+      const second = rightAlong ? other.transpose() : other;
+      when(half.eq(0), () => {
+        full.wait();
+        if (aInTensorMemory) stored.wait();
+        const from = aInTensorMemory ? factor : first;
+        tcgen05Mma(sums, from, second, { adds: false, pair: true });
+        tcgen05Mma(sums, from, second, { pair: true });
+        tcgen05Commit(done, { multicast: "half" });
+      });
+      done.wait();
+      if (rows === 64) out.at(block(half, rows), all).store(sums.load());
+      else
+        for (let column = 0; column < n; column += 32) {
+          const part = slice(column, 32);
+          out.at(block(half, rows), part).store(sums.at(all, part).load());
+        }
+    },
+  );
+}
+
+function matrix<D extends DTypeName>(
+  dtype: DType<D>,
+  [rows, columns]: readonly [number, number],
+  of: (row: number, column: number) => number,
+) {
+  const values = Float64Array.from({ length: rows * columns }, (_, at) =>
+    of(Math.floor(at / columns), at % columns),
+  );
+  return fromNumbers(dtype, [rows, columns], values);
+}
+
+/** Of sm_103a there are no integers. */
+function targetsOf({ kind }: DType): readonly ("sm_100a" | "sm_103a")[] {
+  return kind === "float" ? ["sm_100a", "sm_103a"] : ["sm_100a"];
+}
+
+async function run(form: Form): Promise<void> {
+  const { a, b = a, shape: [m, n, k] = [256, 32, 32], alongK = [true, true] } = form;
+  const expected = Array.from({ length: m * n }, (_, at) => {
+    let total = 0;
+    for (let each = 0; each < k; each += 1)
+      total += left(Math.floor(at / n), each) * right(each, at % n);
+    return 2 * total;
+  });
+  const inputs = {
+    x: alongK[0] ? matrix(a, [m, k], left) : matrix(a, [k, m], (row, column) => left(column, row)),
+    y: alongK[1]
+      ? matrix(b, [n, k], (row, column) => right(column, row))
+      : matrix(b, [k, n], right),
+  };
+  const definition = multiplying(form);
+  for (const kind of ["simulator", "emulator"] as const) {
+    const device = await open(kind, { target: "sm_100a" });
+    try {
+      const results = await device.run(definition, inputs as never);
+      const out = (results as { readonly [name: string]: Parameters<typeof toNumbers>[0] })["out"];
+      expect([...toNumbers(out ?? expect.fail())], kind).toEqual(expected);
+    } finally {
+      device.dispose();
+    }
+  }
+  if (hasPtxas)
+    for (const target of targetsOf(a))
+      expect(assemble(printPtx(lower(definition.kernel, targets[target]).module), target)).toBe("");
+}
+
+const others: readonly [string, Form][] = [
+  ["bf16", { a: bf16 }],
+  ["f16 into f16", { a: f16, sum: f16 }],
+  ["e4m3 by e5m2", { a: f8e4m3fn, b: f8e5m2 }],
+  ["256 columns", { a: bf16, shape: [256, 256, 16] }],
+  ["b by rows", { a: bf16, alongK: [true, false] }],
+  ["both across", { a: f16, alongK: [false, false], shape: [256, 64, 32] }],
+  ["128 rows, 256 columns", { a: f16, shape: [128, 256, 16] }],
+  ["128 rows into f16", { a: f16, sum: f16, shape: [128, 32, 32] }],
+  ["224 columns, a in tensor memory", { a: f16, shape: [256, 224, 32], aInTensorMemory: true }],
+  ["FP8 in tensor memory", { a: f8e4m3fn, shape: [128, 32, 64], aInTensorMemory: true }],
+  ["tf32 in tensor memory", { a: tf32, shape: [128, 32, 32], aInTensorMemory: true }],
+];
+
+describe("products of a pair", () => {
+  test.each<[string, Form]>([
+    ["tf32", { a: tf32 }],
+    ["i8 by u8", { a: i8, b: u8, sum: i32 }],
+    ["160 columns, a by columns", { a: bf16, alongK: [false, true], shape: [256, 160, 32] }],
+    ["128 rows", { a: bf16, shape: [128, 64, 32] }],
+    ["128 rows, both across", { a: f16, alongK: [false, false], shape: [128, 128, 32] }],
+    ["a in tensor memory", { a: bf16, shape: [256, 192, 32], aInTensorMemory: true }],
+    ["128 rows, a in tensor memory", { a: bf16, shape: [128, 64, 32], aInTensorMemory: true }],
+    ...(takesAll ? others : []),
+  ])("of %s", async (_, form) => {
+    await run(form);
+  });
+});
