@@ -40,9 +40,8 @@ export function tmemPacking({ bits }: DType, packed: boolean): number {
   return packed ? 32 / bits : 1;
 }
 
-function allocTmem(draft: Draft<"alloc_tmem">, context: InferContext): readonly Type[] {
-  const { dtype, shape, packed = false, scales = false, pair = false } = draft.attributes;
-  if (pair) requirePair(draft, context);
+function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
+  const { dtype, shape, packed = false, scales = false } = draft.attributes;
   const [rows = 0, columns = 0] = shape.slice(-2);
   if (scales) {
     const fits = shape.length >= 2 && shape.every(isPositiveInteger) && !packed;
@@ -206,7 +205,10 @@ function columnsOf({ dtype, space }: RefType, rows: number, pair: boolean): numb
 }
 
 export const tensorMemoryRules: InferRules<keyof typeof tensorMemoryOps> = {
-  alloc_tmem: allocTmem,
+  alloc_tmem(draft, context) {
+    if (draft.attributes.pair === true) requirePair(draft, context);
+    return allocTmem(draft);
+  },
 
   tmem_load(draft, context) {
     const ref = refOperand(draft, "the window", draft.operands.ref);
