@@ -3,6 +3,7 @@
  * around every array. All of the matrix: CPU_MATRIX=1 npx vitest run test/cpu-kernels.test.ts
  */
 import { expect, test } from "vitest";
+import { i32, kernel, tensor, u32 } from "../src/index.ts";
 import { matrixCases } from "./matrix/index.ts";
 import { runCaseBy } from "./matrix/case.ts";
 import { exampleKernels } from "./example-kernels.ts";
@@ -63,6 +64,28 @@ test("what is refused has a code and the user's line", () => {
   }
   expect(found).toMatchObject({ code: "TW4710" });
   expect(String(found)).toContain("examples/cluster.ts:");
+});
+
+test("rows that indices pick are read in whole vectors, and words are rotated in whole vectors", () => {
+  const rows = kernel(
+    {
+      name: "rows",
+      grid: { i: 1 },
+      inputs: { x: tensor(u32, [100, 64]), places: tensor(i32, [8]) },
+      outputs: { out: tensor(u32, [8, 64]) },
+    },
+    ({ x, places, out }) => {
+      const picked = x.at(places.load()).load();
+      out.store(picked.shl(7).or(picked.shr(25)));
+    },
+  );
+  const { loops } = lowerToLoops(simplify(rows.kernel), { relaxed: false });
+  expect(findLoopErrors(loops)).toEqual([]);
+  const text = loopsText(loops);
+  const whole = text.slice(text.indexOf("loop $again {"), text.indexOf("branch $again"));
+  expect(whole).toContain("v128.load(");
+  expect(whole).not.toContain("lane");
+  expect(whole).not.toContain("if ");
 });
 
 test("loops of examples", () => {

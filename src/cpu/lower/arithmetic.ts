@@ -351,12 +351,10 @@ export function castRule(from: DType, to: DType, options: ConversionOptions = {}
 /** The same bits as another format of the same width. */
 export function bitcastRule(to: DType): LaneRule {
   return ({ builder: b }, ...operands) => {
-    const { parts, dtype } = operand(operands, 0);
-    const narrow = to.bits < 32;
-    return keepLanes(
-      b,
-      to,
-      ...parts.map((part) => (narrow && dtype.kind !== to.kind ? wrapped(to, part) : part)),
-    );
+    const { parts, dtype, scalar } = operand(operands, 0);
+    const changes = to.bits < 32 && dtype.kind !== to.kind;
+    const lanes = keepLanes(b, to, ...parts.map((part) => (changes ? wrapped(to, part) : part)));
+    const isSame = !changes && laneKind(dtype) === laneKind(to);
+    return isSame && scalar !== undefined ? { ...lanes, scalar } : lanes;
   };
 }

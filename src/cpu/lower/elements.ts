@@ -15,7 +15,7 @@ import { constantOf, i32, op as operation } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
 import { accessLanes } from "./access.ts";
-import type { AccessedElements } from "./access.ts";
+import type { AccessedElements } from "./window-access.ts";
 import { coordinateKey, origin, vectorAxis } from "./position.ts";
 import type { Position } from "./position.ts";
 import type { HeldTile } from "./held.ts";
@@ -29,6 +29,7 @@ import {
   splatLanes,
 } from "./lanes.ts";
 import type { Lanes } from "./lanes.ts";
+import { withoutIdentity } from "./identities.ts";
 import { broadcastAxes, elementwise, shapeOf, unitAxes } from "./lazy.ts";
 import type { Lowering } from "./lowering.ts";
 import { castRule } from "./arithmetic.ts";
@@ -180,6 +181,8 @@ export class Elements implements AccessedElements {
     const found = elementwise(op);
     if (found !== undefined) {
       const operands = found.operands.map((operand) => this.evaluate(operand, position));
+      const same = op.kind === "binary" && withoutIdentity(op.attributes.fn, operands);
+      if (same !== false && same !== undefined) return same;
       return found.rule({ builder: b, relaxed: this.lowering.relaxed }, ...operands);
     }
     if (op.kind === "constant") {

@@ -112,7 +112,7 @@ function blockFunction(lowering: Lowering, threads: readonly Callee[]): Callee {
   const { b } = lowering;
   const scratch = lowering.scratchAddress;
   b.store("i32.store", scratch, i32.of(0), faultOffset);
-  for (const { offset, bytes } of lowering.zeroed)
+  for (const { offset, bytes } of lowering.zeroedMemory)
     b.run(operation("memory.fill", i32.add(scratch, i32.of(offset)), i32.of(0), i32.of(bytes)));
   const operands = lowering.parameters.map(read);
   const [only] = threads;

@@ -38,6 +38,35 @@ export function eachLane(
   );
 }
 
+/** A known amount of a shift of all lanes, from 0 up to the width. */
+function knownAmount({ bits }: DType, { scalar }: Lanes): number | undefined {
+  if (scalar?.form !== "constant" || typeof scalar.value === "object") return undefined;
+  const amount = BigInt.asUintN(bits, BigInt(scalar.value));
+  return amount < bits ? Number(amount) : bits;
+}
+
+/** Shifts of all lanes by one amount. */
+function shiftedAlike(
+  b: FunctionBuilder,
+  fn: "shl" | "shr",
+  dtype: DType,
+  { parts }: Lanes,
+  amount: number,
+): Lanes {
+  const wide = laneKind(dtype) === "i64";
+  const { bits, kind } = dtype;
+  const isSigned = fn === "shr" && kind === "signed";
+  if (amount === bits && !isSigned)
+    return keepLanes(b, dtype, ...parts.map(() => splat(wide ? "i64x2" : "i32x4", wide ? 0n : 0)));
+  const shift = fn === "shl" ? "shl" : isSigned ? "shr_s" : "shr_u";
+  const count = i32.of(Math.min(amount, bits - 1));
+  return keepLanes(
+    b,
+    dtype,
+    ...parts.map((part) => wrapped(dtype, op(`${wide ? "i64x2" : "i32x4"}.${shift}`, part, count))),
+  );
+}
+
 /** Shifts by amounts of each lane; from the width on, 0 or the sign. */
 export function shifted(
   b: FunctionBuilder,
@@ -46,6 +75,8 @@ export function shifted(
   value: Lanes,
   amount: Lanes,
 ): Lanes {
+  const known = knownAmount(dtype, amount);
+  if (known !== undefined) return shiftedAlike(b, fn, dtype, value, known);
   const type = laneKind(dtype) === "i64" ? "i64" : "i32";
   const { bits } = dtype;
   const number = (n: number): Expression => constant(type, type === "i64" ? BigInt(n) : n);

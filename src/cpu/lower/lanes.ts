@@ -28,6 +28,8 @@ export interface Lanes {
   readonly dtype: DType;
   /** One vector, or two of 64-bit formats; each may be read again and again. */
   readonly parts: readonly Expression[];
+  /** What all lanes hold, where they are known to hold the same. */
+  readonly scalar?: Expression;
 }
 
 const laneKinds: { readonly [name: string]: LaneKind } = {
@@ -252,7 +254,7 @@ export function splatLanes(b: FunctionBuilder, dtype: DType, scalar: Expression)
   const shape = shapes[laneKind(dtype)];
   const vector = b.keep(op(`${shape}.splat`, scalar), "all");
   const part = dtype.kind === "bool" ? b.keep(op("i32x4.neg", vector)) : vector;
-  return { dtype, parts: slotBytes(dtype) === 8 ? [part, part] : [part] };
+  return { dtype, parts: slotBytes(dtype) === 8 ? [part, part] : [part], scalar };
 }
 
 /** One lane as a scalar. */

@@ -71,7 +71,7 @@ export class Lowering implements FlowCode {
   readonly #blockLocal: Local;
   /** How the thread goes through its code. */
   flow: Flow;
-  /** Memory that is zero when a block begins. */
+  /** Memory of waiting threads that is zero when a block begins, besides that of barriers. */
   readonly zeroed: Storage[] = [];
   readonly #sync: Storage;
   #syncEnd = 0;
@@ -125,9 +125,18 @@ export class Lowering implements FlowCode {
       storage: this.scratch.take(4 * phases),
       offsets: new Map(),
     }));
-    this.zeroed.push(this.#sync, ...this.#seen.map(({ storage }) => storage));
     this.#hostCall = module.import("host", "call", ["i32", "i32"], []);
     this.#message = module.import("host", "message", ["i32", "i32", "i32"], []);
+  }
+
+  /** All memory that is zero when a block begins; what barriers take of it is known when all threads are lowered. */
+  get zeroedMemory(): readonly Storage[] {
+    const sync = { offset: this.#sync.offset, bytes: this.#syncEnd };
+    const seen = this.#seen.map(({ storage }) => ({
+      offset: storage.offset,
+      bytes: 4 * this.#seenWords,
+    }));
+    return [sync, ...seen, ...this.zeroed].filter(({ bytes }) => bytes > 0);
   }
 
   get code(): Code {

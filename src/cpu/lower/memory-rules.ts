@@ -10,7 +10,7 @@ import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
 import type { OpcodeName } from "../wasm/opcodes.ts";
 import { accessLanes } from "./access.ts";
-import type { LanePlace } from "./access.ts";
+import type { LanePlace } from "./window-access.ts";
 import { binaryRule } from "./arithmetic.ts";
 import { Elements, rowStrides } from "./elements.ts";
 import { vectorAxis } from "./position.ts";

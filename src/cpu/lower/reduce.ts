@@ -22,7 +22,6 @@ import type { HeldTile } from "./held.ts";
 import {
   constantScalar,
   laneCount,
-  laneKind,
   laneScalar,
   selectLanes,
   slotBytes,
@@ -31,19 +30,11 @@ import {
   storeScalar,
 } from "./lanes.ts";
 import type { Lanes } from "./lanes.ts";
+import { identityOf, stepFunctions } from "./identities.ts";
 import { shapeOf } from "./lazy.ts";
+import { operandValues } from "../../ir/traverse.ts";
 import { axisGroups, groupExtent, innermost, joins, positionOf, rounds } from "./loops-of-tiles.ts";
 import type { Lowering } from "./lowering.ts";
-
-export const stepFunctions = {
-  sum: "add",
-  prod: "mul",
-  min: "min",
-  max: "max",
-  and: "and",
-  or: "or",
-  xor: "xor",
-} as const;
 
 /** The format in which a reduction takes its steps. */
 function stepDtype(dtype: DType): DType {
@@ -53,24 +44,6 @@ function stepDtype(dtype: DType): DType {
 /** The step of a reduction on lanes, where vectors have it. */
 export function reduceRule(fn: ReduceFunction, dtype: DType): LaneRule | undefined {
   return binaryRule(stepFunctions[fn], stepDtype(dtype));
-}
-
-/** What changes no element that it is combined with. */
-export function identityOf(fn: ReduceFunction, dtype: DType): number | bigint {
-  const float = dtype.kind === "float";
-  const wide = laneKind(dtype) === "i64";
-  const signed = dtype.kind === "signed";
-  const bits = BigInt(dtype.bits);
-  const least = signed ? -(2n ** (bits - 1n)) : 0n;
-  const greatest = signed ? 2n ** (bits - 1n) - 1n : 2n ** bits - 1n;
-  const number = (value: bigint): number | bigint =>
-    wide ? value : Number(BigInt.asIntN(32, value));
-  if (fn === "sum") return float ? -0 : number(0n);
-  if (fn === "prod") return float ? 1 : number(1n);
-  if (fn === "min") return float ? Number.POSITIVE_INFINITY : number(greatest);
-  if (fn === "max") return float ? Number.NEGATIVE_INFINITY : number(least);
-  if (fn === "and") return dtype.kind === "bool" ? 1 : number(signed ? -1n : greatest);
-  return number(0n);
 }
 
 /** All lanes put together, in the first one. */
@@ -215,11 +188,32 @@ class Accumulator {
   }
 }
 
-/** Rows of a tile in memory, or loaded as they are, are summed in four vectors at once, which hides the time of a sum. */
+/** Steps of a loop body that leave registers for several sums. */
+const fewSteps = 12;
+
+/** Ops of the loop that computes a value, counted to a limit. */
+function stepsOf(lowering: Lowering, value: Value, limit: number): number {
+  const held = lowering.held(value);
+  if (held.kind !== "lazy") return 0;
+  const { op } = held;
+  let steps = op.kind === "unary" ? weightOf(op) : 1;
+  for (const operand of operandValues(op)) {
+    if (steps > limit) break;
+    if (lowering.values.has(operand)) steps += stepsOf(lowering, operand, limit - steps);
+  }
+  return steps;
+}
+
+/** Functions that are polynomials are many steps. */
+function weightOf({ attributes: { fn } }: Op<"unary">): number {
+  return fn === "neg" || fn === "abs" || fn === "sqrt" ? 1 : fewSteps;
+}
+
+/** Rows whose elements take few steps are summed in four vectors at once, which hides the time of a sum; others in two. */
 function sumsAtOnce({ lowering, source }: Plan, extent: number): number {
-  const held = lowering.held(source);
-  const light = held.kind === "tile" || (held.kind === "lazy" && held.op.kind === "load");
-  return light && extent >= 64 && extent % 16 === 0 ? 4 : 1;
+  if (extent < 64) return 1;
+  const several = stepsOf(lowering, source, fewSteps) < fewSteps ? 4 : 2;
+  return extent % (laneCount * several) === 0 ? several : 1;
 }
 
 /** Coordinates that stay the same in the innermost loop. */

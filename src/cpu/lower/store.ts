@@ -5,7 +5,7 @@ import { i32, load, op as operation } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
 import { laneAccess } from "./access.ts";
-import type { LaneAccess, LanePlace } from "./access.ts";
+import type { LaneAccess, LanePlace } from "./window-access.ts";
 import { vectorAxis } from "./position.ts";
 import type { Elements } from "./elements.ts";
 import type { Position } from "./position.ts";
