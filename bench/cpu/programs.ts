@@ -26,12 +26,7 @@ import {
 } from "tilewright/arrays";
 import type { NDArray } from "tilewright/arrays";
 import type * as Jax from "@jax-js/jax";
-
-/** An argument: numbers from −0.5 to 0.5, or whole numbers below a bound. */
-export interface Argument {
-  readonly shape: readonly number[];
-  readonly below?: number;
-}
+import type { Argument } from "./turns.ts";
 
 type JaxModule = typeof Jax;
 type JaxArray = Jax.numpy.Array;

@@ -24,6 +24,7 @@ export function isUnusable(value: GraphValue): boolean {
 
 /** Refuses values from now on. To do it twice changes nothing. */
 export function markUnusable(values: readonly GraphValue[], how: Gone["how"]): void {
+  if (values.length === 0) return;
   const mark = { how, location: captureLocation() };
   for (const value of values) if (!gone.has(value)) gone.set(value, mark);
 }

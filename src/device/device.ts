@@ -432,11 +432,12 @@ export class Device {
    */
   async synchronize(limits: WaitLimits = noOptions): Promise<void> {
     this.#requireOpen();
-    const location = captureLocation();
-    requireWaitLimits("synchronize", limits, location);
+    // Where nothing can end the waiting, nobody asks where it began.
+    const location = limits === noOptions ? undefined : captureLocation();
+    if (location !== undefined) requireWaitLimits("synchronize", limits, location);
     const work = this.#allWork();
     try {
-      await this.#waiting(work, limits, location);
+      await (location === undefined ? work : this.#waiting(work, limits, location));
     } catch (error) {
       // What goes wrong while nobody waits is told to the next who does.
       if (isGivenUp(error)) work.catch((reason: unknown) => (this.#unheard ??= { reason }));

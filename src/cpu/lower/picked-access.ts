@@ -53,12 +53,11 @@ export function pickedAccess(
   const places = indexAxes.map((own) => position[own] ?? origin);
   const picked = indices.map((value) => elements.evaluate(value, repeated(value, places)));
   const along = position[axis];
-  const shift = ref.packed ? 0 : slotShift(ref.dtype);
   const base = windowBase(elements.prologue, ref);
-  const fault = indices.length === 0 ? 0 : indexFault(elements, op, ref);
-  const order = op.attributes.indexed ?? [];
   const row = rowAccess(elements, op, ref, position, picked, mask);
   if (row !== undefined) return row;
+  const fault = indices.length === 0 ? 0 : indexFault(elements, op, ref);
+  const order = op.attributes.indexed ?? [];
   const lanes = Array.from({ length: laneCount }, (_, lane): LanePlace => {
     /** The index along an axis of the window. */
     const indexAt = (b: FunctionBuilder, own: number): Expression => {
@@ -104,7 +103,12 @@ export function pickedAccess(
         ref.strides.forEach((stride, own) => {
           offset = i32.add(offset, i32.mul(indexAt(b, own), expressionOf(stride)));
         });
-        const at = b.keep(i32.add(base, i32.mul(b.keep(offset), i32.of(2 ** shift))));
+        const at = b.keep(
+          i32.add(
+            base,
+            i32.mul(b.keep(offset), i32.of(ref.packed ? 1 : 2 ** slotShift(ref.dtype))),
+          ),
+        );
         return ref.packed ? nibble(b, ref, at) : { address: at };
       },
     };

@@ -19,13 +19,23 @@ export const unlimited = new LimitedProgram({});
 /** Launches that a program with limits, or one on a device of the host, has issued and not waited for. */
 export const mostAhead = 64;
 
+const kinds = ["signal", "timeLimit", "stepLimit"] as const;
+
+/** Whether there is nothing to look at, which costs a program of few small launches more than these. */
+function isUnlimited(limits: RunLimits): boolean {
+  return Object.entries(limits).every(
+    ([name, limit]) => limit === undefined && kinds.some((kind) => kind === name),
+  );
+}
+
 /** Runs a program's work under its limits. */
 export async function withinLimits<T>(
   limits: RunLimits,
   work: (limited: LimitedProgram) => Promise<T>,
 ): Promise<T> {
+  if (isUnlimited(limits)) return work(unlimited);
   const location = captureLocation();
-  requireKnownOptions("run", limits, ["signal", "timeLimit", "stepLimit"], "TW4015", location);
+  requireKnownOptions("run", limits, kinds, "TW4015", location);
   requireRunLimits("run", limits, location);
   const limited = new LimitedProgram(limits);
   try {
