@@ -5,9 +5,8 @@
 import type { Device, HostArray } from "tilewright";
 import { array, jit, useDevice } from "tilewright/arrays";
 import type { NDArray } from "tilewright/arrays";
-import type * as NumPy from "numpy-ts";
 import { counts, operations } from "./operations.ts";
-import type { CpuOperation } from "./operations.ts";
+import type { CpuOperation, NumPyModule } from "./operations.ts";
 import {
   besideNumPy,
   elementsOf,
@@ -18,8 +17,6 @@ import {
   unlessItThrows,
 } from "./turns.ts";
 import type { CpuResult, Runner } from "./turns.ts";
-
-type NumPyModule = typeof NumPy;
 
 /** Elements of calls that are waited for together. */
 const batchElements = 1_000_000;
@@ -50,6 +47,11 @@ async function ourRunner(
     return all / batch;
   };
   return { name, first: await calls(1), run: () => calls(batchElements / count) };
+}
+
+async function loadNumpyTs(): Promise<NumPyModule> {
+  const loaded: unknown = await import("numpy-ts");
+  return loaded as NumPyModule;
 }
 
 /** A result that holds memory. */
@@ -109,7 +111,7 @@ export async function againstNumpyTs(
   const np =
     chosen.length === 0
       ? undefined
-      : await unlessItThrows("numpy-ts does not run here", () => import("numpy-ts"));
+      : await unlessItThrows("numpy-ts does not run here", loadNumpyTs);
   const results: CpuResult[] = [];
   for (const count of counts)
     for (const operation of chosen) {

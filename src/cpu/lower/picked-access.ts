@@ -13,12 +13,12 @@ import { i32, op as operation } from "../loops/builder.ts";
 import type { FunctionBuilder } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
 import { both, expressionOf } from "./held.ts";
-import type { HeldRef } from "./held.ts";
+import type { Bounds, HeldRef } from "./held.ts";
 import { laneCount, laneScalar, slotShift, splatLanes, vectorOf } from "./lanes.ts";
 import type { Lanes } from "./lanes.ts";
 import { shapeOf } from "./lazy.ts";
 import { origin, vectorAxis } from "./position.ts";
-import type { Position } from "./position.ts";
+import type { Coordinate, Position } from "./position.ts";
 import {
   inRange,
   isDense,
@@ -37,28 +37,57 @@ function maskAt(elements: AccessedElements, where: Value, position: Position): L
     : splatLanes(elements.prologue, bool, elements.lowering.scalar(where));
 }
 
-/** Elements that indices or a mask pick: each lane has a place of its own. */
+/** What the lanes of an access are found by. */
+interface Picks {
+  readonly op: AccessOp;
+  readonly ref: HeldRef;
+  readonly position: Position;
+  readonly picked: readonly Lanes[];
+  readonly mask: Lanes | undefined;
+}
+
+/** Elements that indices or a mask pick. */
 export function pickedAccess(
   elements: AccessedElements,
   op: AccessOp,
   ref: HeldRef,
   position: Position,
 ): LaneAccess {
-  const { lowering, extent } = elements;
   const { indices, where } = op.operands;
-  const { indexAxes, axisOf } = gatheredShape(op);
-  const axis = vectorAxis(position);
-  const outer = elements.builderAt(position);
   const mask = where === undefined ? undefined : maskAt(elements, where, position);
-  const places = indexAxes.map((own) => position[own] ?? origin);
+  const places = gatheredShape(op).indexAxes.map((own) => position[own] ?? origin);
   const picked = indices.map((value) => elements.evaluate(value, repeated(value, places)));
-  const along = position[axis];
-  const base = windowBase(elements.prologue, ref);
-  const row = rowAccess(elements, op, ref, position, picked, mask);
+  const picks: Picks = { op, ref, position, picked, mask };
+  const row = rowAccess(elements, picks);
   if (row !== undefined) return row;
-  const fault = indices.length === 0 ? 0 : indexFault(elements, op, ref);
+  const base = windowBase(elements.prologue, ref);
+  const lanes = pickedLanes(elements, picks, base);
+  if (indices.length > 0 || vectorAxis(position) < 0 || mask === undefined)
+    return { address: base, wide: undefined, lanes };
+  // A mask alone leaves whole vectors where it is set throughout.
+  const whole = windowAccess(elements, ref, position, undefined);
+  if (whole.wide === undefined) return { ...whole, lanes };
+  const outer = elements.builderAt(position);
+  const all = outer.keep(operation("i32x4.all_true", vectorOf(mask)));
+  return {
+    address: whole.address,
+    wide: whole.wide === true ? all : (both(outer, whole.wide, all) ?? all),
+    lanes,
+  };
+}
+
+/** Each lane has a place of its own. */
+function pickedLanes(
+  elements: AccessedElements,
+  { op, ref, position, picked, mask }: Picks,
+  base: Expression,
+): readonly LanePlace[] {
+  const { lowering, extent } = elements;
+  const { axisOf } = gatheredShape(op);
+  const along = position[vectorAxis(position)];
+  const fault = op.operands.indices.length === 0 ? 0 : indexFault(elements, op, ref);
   const order = op.attributes.indexed ?? [];
-  const lanes = Array.from({ length: laneCount }, (_, lane): LanePlace => {
+  return Array.from({ length: laneCount }, (_, lane): LanePlace => {
     /** The index along an axis of the window. */
     const indexAt = (b: FunctionBuilder, own: number): Expression => {
       const from = axisOf[own];
@@ -113,27 +142,12 @@ export function pickedAccess(
       },
     };
   });
-  if (indices.length > 0 || axis < 0 || mask === undefined)
-    return { address: base, wide: undefined, lanes };
-  // A mask alone leaves whole vectors where it is set throughout.
-  const whole = windowAccess(elements, ref, position, undefined);
-  if (whole.wide === undefined) return { ...whole, lanes };
-  const all = outer.keep(operation("i32x4.all_true", vectorOf(mask)));
-  return {
-    address: whole.address,
-    wide: whole.wide === true ? all : (both(outer, whole.wide, all) ?? all),
-    lanes,
-  };
 }
 
 /** The access to four neighbours of one row; undefined where lanes may be of several. */
 function rowAccess(
   elements: AccessedElements,
-  op: AccessOp,
-  ref: HeldRef,
-  position: Position,
-  picked: readonly Lanes[],
-  mask: Lanes | undefined,
+  { op, ref, position, picked, mask }: Picks,
 ): LaneAccess | undefined {
   const { lowering, prologue, body, extent } = elements;
   const { indices, where } = op.operands;
@@ -183,27 +197,43 @@ function rowAccess(
   const at = elements.builderAt(position);
   const address = at.keep(i32.add(row, i32.mul(along.at, i32.of(2 ** shift))), "at");
   const bounds = ref.bounds[own];
-  const rowIsIn = isIn;
-  const lanes = Array.from({ length: laneCount }, (_, index): LanePlace => ({
+  const lanes = rowLanes(elements, { along, address, bytes: 2 ** shift, bounds, isIn });
+  if (along.inner && isFixed) {
+    if (elements.isInside) return { address, wide: true, lanes };
+    const inside = both(prologue, isIn, wholeRow(prologue, bounds, extent));
+    if (inside !== undefined) elements.insideConditions.push(inside);
+  }
+  return { address, wide: wideWithin(at, isIn, bounds, along.at) ?? true, lanes };
+}
+
+interface Row {
+  readonly along: Coordinate;
+  readonly address: Expression;
+  /** Of an element. */
+  readonly bytes: number;
+  readonly bounds: Bounds | undefined;
+  readonly isIn: Expression | undefined;
+}
+
+/** The lanes of a row at its ends. */
+function rowLanes(
+  { extent }: AccessedElements,
+  { along, address, bytes, bounds, isIn }: Row,
+): readonly LanePlace[] {
+  return Array.from({ length: laneCount }, (_, index): LanePlace => ({
     index,
-    isIn: (builder) => {
-      const place = builder.keep(i32.add(along.at, i32.of(index)));
+    isIn: (b) => {
+      const place = b.keep(i32.add(along.at, i32.of(index)));
       const inside =
-        bounds === undefined ? undefined : inRange(builder, place, bounds.lower, bounds.upper);
+        bounds === undefined ? undefined : inRange(b, place, bounds.lower, bounds.upper);
       const there =
         extent % laneCount === 0 || index === 0
           ? undefined
-          : builder.keep(operation("i32.lt_s", place, i32.of(extent)));
-      return both(builder, rowIsIn, both(builder, inside, there));
+          : b.keep(operation("i32.lt_s", place, i32.of(extent)));
+      return both(b, isIn, both(b, inside, there));
     },
-    place: (builder) => ({ address: builder.keep(i32.add(address, i32.of(index * 2 ** shift))) }),
+    place: (b) => ({ address: b.keep(i32.add(address, i32.of(index * bytes))) }),
   }));
-  if (along.inner && isFixed) {
-    if (elements.isInside) return { address, wide: true, lanes };
-    const inside = both(prologue, rowIsIn, wholeRow(prologue, bounds, extent));
-    if (inside !== undefined) elements.insideConditions.push(inside);
-  }
-  return { address, wide: wideWithin(at, rowIsIn, bounds, along.at) ?? true, lanes };
 }
 
 /** An index of 64 bits as one of 32, −1 where it does not fit. */
