@@ -28,6 +28,7 @@ import { performanceCodes } from "./performance.ts";
 import { pipelineCodes } from "./pipelines.ts";
 import { ptxCodes } from "./ptx.ts";
 import { ptxTextCodes } from "./ptx-text.ts";
+import { rankCodes } from "./ranks.ts";
 import { simulatorCodes } from "./simulator.ts";
 import { textCodes } from "./text.ts";
 import { toolCodes } from "./tools.ts";
@@ -60,4 +61,5 @@ export const codes = Object.freeze({
   ...tuneCodes,
   ...evaluateCodes,
   ...graphDeviceCodes,
+  ...rankCodes,
 });

@@ -1,0 +1,40 @@
+/** Codes of ranks, collectives, meshes and sharded programs: TW97xx. */
+import { registerCodes } from "./entry.ts";
+
+export const rankCodes = registerCodes({
+  TW9701: {
+    title: "ranks at different calls",
+    cause:
+      "Two ranks of a group are at calls that do not belong together: other collectives, another order, other types or sizes, or other programs. Neither would ever end.",
+    example: "if (rank === 0) await ranks.allReduce(x); // the others never come",
+    remedy:
+      "let every rank of a group make the same calls in the same order, at the lines that the report names",
+  },
+  TW9702: {
+    title: "collective that waited too long",
+    cause:
+      "A rank has waited for others until its time was over. The report says where each rank is, and which of them do not answer.",
+    example: "initialize({ timeout: 10_000 }); // and one rank loads data for a minute first",
+    remedy: "look at the ranks that have not come, or give the calls more time with timeout",
+  },
+  TW9703: {
+    title: "rank that has ended or failed",
+    cause:
+      "A rank died, was killed, threw an error or ended while others were waiting for it, so that all have to stop.",
+    example: "process.exit(1); // in one rank, while the others are in an all-reduce",
+    remedy: "look at the first error of the rank that the report names",
+  },
+  TW9704: {
+    title: "rank used after it was closed",
+    cause: "A collective was called on ranks that were closed before.",
+    example: "ranks.close(); await ranks.allReduce(x);",
+    remedy: "close ranks after their last call",
+  },
+  TW9705: {
+    title: "collective that does not fit its arguments",
+    cause:
+      "An axis cannot be cut for the ranks of the group, an element has no such reduction, a rank is listed twice or does not exist, or the result overlaps the operand in a way that not all back ends can do.",
+    example: "await ranks.reduceScatter(x, { axis: 0 }); // of 10 rows for 4 ranks",
+    remedy: "change the argument that the report names",
+  },
+});
