@@ -187,7 +187,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     );
   command.action((file: string, programArguments: readonly string[], options: RunOptions) => {
     const { kernel, dim: dimensions, seed, dump, inputs, compare, profile } = options;
-    const { matmulPrecision, timeLimit, stepLimit } = options;
+    const { matmulPrecision, timeLimit, stepLimit, ranks } = options;
     const limits = { timeLimit, stepLimit };
     const plan = chosenPlan(command, options);
     if (profile !== undefined && !/\.(?:svg|json)$/.test(profile))
@@ -196,17 +196,24 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     // An option that would do nothing is a mistake: nobody should take what was not compared for equal.
     const [others, kind] = isProgram
       ? [{ profile, dump, kernel, dim: Object.keys(dimensions)[0] }, "kernels"]
-      : [{ inputs, compare, plan, "matmul-precision": matmulPrecision }, "programs of StableHLO"];
+      : [
+          { inputs, compare, plan, ranks, "matmul-precision": matmulPrecision },
+          "programs of StableHLO",
+        ];
     for (const [name, value] of Object.entries(others))
       if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
     if (isProgram) {
+<<<<<<< HEAD
       const { device } = options;
+=======
+      const { device = ranks === undefined ? "evaluator" : "cpu" } = options;
+>>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
       if (device === "evaluator" && matmulPrecision !== undefined && plan === undefined)
         command.error("error: --matmul-precision goes with devices: the evaluator is exact");
       const files = [file, ...programArguments];
       choose(async (output) => {
         const { runProgramsCommand } = await import("./commands/run-programs.ts");
-        const settings = { files, device, inputs, compare, seed, limits };
+        const settings = { files, device, ranks, inputs, compare, seed, limits };
         const chosen = { matmulPrecision: matmulPrecision ?? "f32", plan } as const;
         return runProgramsCommand({ ...settings, ...chosen }, output);
       });

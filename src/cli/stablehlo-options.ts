@@ -9,12 +9,13 @@ import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import type { PlanSettings } from "./commands/run-programs.ts";
-import { matmulPrecisionOption, parseTarget } from "./options.ts";
+import { matmulPrecisionOption, parseCount, parseTarget } from "./options.ts";
 
 export interface ProgramOptions {
   readonly inputs?: string;
   readonly compare?: string;
   readonly matmulPrecision?: MatmulPrecision;
+  readonly ranks?: number;
   readonly plan?: boolean;
   readonly explain?: boolean;
   readonly target?: Target;
@@ -26,6 +27,11 @@ export function withProgramOptions(command: Command): Command {
     .option("--inputs <file>", "an npz file with in0, in1 … for the parameters of a program")
     .option("--compare <file>", "an npz file with out0, out1 … that its results must agree with")
     .addOption(matmulPrecisionOption())
+    .option(
+      "--ranks <number>",
+      "run it on so many ranks, each a thread with the CPU as its device, cut by its shardings",
+      parseCount,
+    )
     .option("--plan", "print launches, what they need and are estimated to take; run nothing")
     .option("--explain", "with --plan: the dearest launches, why each is one, what is slow")
     .addOption(target.argParser(parseTarget));
@@ -34,9 +40,10 @@ export function withProgramOptions(command: Command): Command {
 /** The plan that was asked for; undefined where the program is to run. */
 export function chosenPlan(
   command: Command,
-  { plan = false, explain = false, target }: ProgramOptions,
+  { plan = false, explain = false, target, ranks }: ProgramOptions,
 ): PlanSettings | undefined {
   if (explain && !plan) command.error("error: --explain goes with --plan");
+  if (ranks !== undefined && plan) command.error("error: --ranks runs a program, --plan does not");
   if (target !== undefined && !plan) command.error("error: --target goes with --plan");
   return plan ? { explain, target: target ?? defaultTarget } : undefined;
 }

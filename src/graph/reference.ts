@@ -51,6 +51,8 @@ const formTitles: { readonly [F in AnyLowering["form"]]: string } = {
   pairs: "by parts",
   alias: "nothing to do",
   control: "plan within the plan",
+  collective: "between ranks",
+  number: "by the rank",
   check: "compared by the host",
   none: "nothing to do",
   choose: "by its attributes and types",

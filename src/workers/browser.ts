@@ -18,8 +18,11 @@ export function openPort<M, A>({ answered, ended }: PortEvents<A>): Port<M> {
     ended();
   };
   return {
-    post: (message) => {
-      worker.postMessage(message);
+    post: (message, transfer = []) => {
+      worker.postMessage(
+        message,
+        transfer.filter((each) => each instanceof MessagePort),
+      );
     },
     hold: () => undefined,
     end: () => {

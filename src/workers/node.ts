@@ -1,7 +1,7 @@
 /** Threads of Node. In a browser `browser.ts` stands in for this file. */
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { Worker } from "node:worker_threads";
+import { MessagePort, Worker } from "node:worker_threads";
 import type { Port, PortEvents } from "./port.ts";
 
 /** Written so that no bundler follows it: of a worker alone, without what it imports, nothing is gained. */
@@ -30,8 +30,11 @@ export function openPort<M, A>({ answered, ended }: PortEvents<A>): Port<M> {
   worker.on("error", () => undefined);
   worker.on("exit", ended);
   return {
-    post: (message) => {
-      worker.postMessage(message);
+    post: (message, transfer = []) => {
+      worker.postMessage(
+        message,
+        transfer.filter((each) => each instanceof MessagePort),
+      );
     },
     hold: (isHeld) => {
       if (isHeld) worker.ref();

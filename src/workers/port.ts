@@ -7,10 +7,18 @@
  */
 
 export interface Port<M> {
-  post(message: M): void;
+  /** Ports among what is transferred are the thread's from then on. */
+  post(message: M, transfer?: readonly object[]): void;
   /** Whether the process waits for it before it ends. */
   hold(isHeld: boolean): void;
   end(): void;
+}
+
+/** A message for a module of its own, which the thread loads by its address: `serve(message)` of it answers. */
+export interface ModuleTask<M = unknown> {
+  readonly task: "module";
+  readonly address: string;
+  readonly message: M;
 }
 
 /** What a port tells. */

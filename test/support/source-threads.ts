@@ -1,5 +1,5 @@
 /** Threads of Node that run the source as it is, without a build. */
-import { Worker } from "node:worker_threads";
+import { MessagePort, Worker } from "node:worker_threads";
 import type { Port, PortEvents } from "../../src/workers/port.ts";
 
 const entry = new URL("../../src/runtime/threads/node-worker.ts", import.meta.url);
@@ -21,8 +21,11 @@ export class SourceThreads {
     worker.on("error", () => undefined);
     worker.on("exit", ended);
     return {
-      post: (message) => {
-        worker.postMessage(message);
+      post: (message, transfer = []) => {
+        worker.postMessage(
+          message,
+          transfer.filter((each) => each instanceof MessagePort),
+        );
       },
       hold: (isHeld) => {
         if (isHeld) worker.ref();

@@ -17,7 +17,7 @@ import {
   evaluate,
   namedTensors,
 } from "../../graph/evaluate/index.ts";
-import type { Datum, Tensor } from "../../graph/evaluate/index.ts";
+import type { Datum, EvaluationOptions, Tensor } from "../../graph/evaluate/index.ts";
 import type { GraphFunction, GraphModule } from "../../graph/ops/index.ts";
 import type { MatmulPrecision } from "../../graph/ops/matmul-precision.ts";
 import { compilePlan } from "../../graph/plan/compile.ts";
@@ -26,6 +26,7 @@ import { planCosts } from "../../graph/plan/costs.ts";
 import { explainPlan } from "../../graph/plan/explain.ts";
 import { Program } from "../../graph/plan/program.ts";
 import { planText } from "../../graph/plan/text.ts";
+import { runOnRanks } from "../../graph/ranks/run-program.ts";
 import { cutPrograms, parsePiece } from "../../graph/text/index.ts";
 import type { ProgramPiece } from "../../graph/text/index.ts";
 import { verifyGraph } from "../../graph/verify/index.ts";
@@ -42,8 +43,14 @@ import type { Output } from "../output.ts";
 
 export interface RunProgramsSettings {
   readonly files: readonly string[];
+<<<<<<< HEAD
   /** The GPU, or the CPU where there is none, and the evaluator for what these refuse, unless given. */
   readonly device: DeviceName | "evaluator" | undefined;
+=======
+  readonly device: DeviceName | "evaluator";
+  /** How many ranks run each program together; one program by itself where it is undefined. */
+  readonly ranks?: number | undefined;
+>>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
   /** npz files: arrays in0, in1 … for the parameters, out0, out1 … for the results. */
   readonly inputs: string | undefined;
   readonly compare: string | undefined;
@@ -85,10 +92,16 @@ export async function runProgramsCommand(
   const expected = compare === undefined ? undefined : await readArrays(compare);
   // What makes a kernel slow is of no use to somebody who has not written it.
   const quiet = { onNotes: () => undefined };
+<<<<<<< HEAD
   const isRun = settings.device !== "evaluator" && settings.plan === undefined;
   const device = isRun
     ? await (settings.device === undefined ? openForPrograms() : open(settings.device, quiet))
     : undefined;
+=======
+  const isAlone = settings.plan === undefined && settings.ranks === undefined;
+  const device =
+    isAlone && settings.device !== "evaluator" ? await open(settings.device, quiet) : undefined;
+>>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
   const outcomes: Outcome[] = [];
   try {
     for (const file of files)
@@ -231,6 +244,7 @@ async function runEntry(
   const print = (text: string): void => {
     output.text(`${text}\n`);
   };
+<<<<<<< HEAD
   const evaluated = (): readonly Datum[] =>
     evaluate(module, name, inputs, { seed, print, ...limits });
   const results =
@@ -242,9 +256,15 @@ async function runEntry(
           output.report(`@${name} runs on the evaluator: ${error.summary} (${error.code})`);
           return evaluated();
         });
+=======
+  const options = { seed, print, ...limits };
+  const results = await resultsOf(module, name, inputs, { settings, device, options });
+>>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
   if (expected !== undefined)
     requireAgreement(results, evaluate(module, name, inputs, { seed, widened: true }), {
       name,
+      // Sums of ranks are made in f32.
+      units: settings.ranks === undefined ? 2 : 8,
       file: settings.compare ?? "",
       theirs: namedTensors(
         expected,
@@ -253,6 +273,23 @@ async function runEntry(
       ),
     });
   return results;
+}
+
+function resultsOf(
+  module: GraphModule,
+  name: string,
+  inputs: readonly Tensor[],
+  {
+    settings,
+    device,
+    options,
+  }: Pick<Run, "settings" | "device"> & { readonly options: EvaluationOptions },
+): readonly Datum[] | Promise<readonly Datum[]> {
+  if (device !== undefined) return runOnDevice(device, module, name, { inputs, settings });
+  const { device: ofRanks, ranks, matmulPrecision } = settings;
+  if (ranks === undefined || ofRanks === "evaluator")
+    return evaluate(module, name, inputs, options);
+  return runOnRanks(module, name, inputs, { ranks, device: ofRanks, matmulPrecision });
 }
 
 async function runOnDevice(
@@ -280,12 +317,18 @@ function requireAgreement(
   reference: readonly Datum[],
   {
     name,
+    units,
     file,
     theirs,
-  }: { readonly name: string; readonly file: string; readonly theirs: readonly Tensor[] },
+  }: {
+    readonly name: string;
+    readonly units: number;
+    readonly file: string;
+    readonly theirs: readonly Tensor[];
+  },
 ): void {
   for (const [i, each] of theirs.entries()) {
-    const difference = disagreement(results[i] as Datum, each, reference[i] as Datum);
+    const difference = disagreement(results[i] as Datum, each, reference[i] as Datum, units);
     if (difference !== undefined)
       throw new TilewrightError({
         code: "TW5101",

@@ -8,7 +8,7 @@
  *   |ours - reference|   ≤  4 · |theirs - reference| + 2 ulp(largest)
  *   |theirs - reference| ≤ 16 · max |ours - reference| + √(ulp(largest) · largest)
  *
- * The reference of f64 is f64 as well, so that it may be as wrong as ours, and theirs as it by the same roundings: there 64 units are
+ * Ranks add up in f32 what the evaluator adds in f64: their results are allowed eight units. The reference of f64 is f64 as well, so that it may be as wrong as ours, and theirs as it by the same roundings: there 64 units are
  * allowed.
  *
  * The reference is ours, too: were it wrong, or theirs the results of another program, the first line alone would hold
@@ -24,12 +24,17 @@ import { nextAfter } from "./elementwise/convert.ts";
 import { numbersOf, reader, settler } from "./scalars.ts";
 
 /** What is wrong with a result, as a sentence; undefined where it agrees. */
-export function disagreement(ours: Datum, theirs: Tensor, reference: Datum): string | undefined {
+export function disagreement(
+  ours: Datum,
+  theirs: Tensor,
+  reference: Datum,
+  units = 2,
+): string | undefined {
   if (datumText(ours) !== datumText(theirs))
     return `${datumText(ours)} where ${datumText(theirs)} is given`;
   if (ours.kind !== "tensor" || reference.kind !== "tensor") return undefined;
   const kind = elements[ours.element].kind;
-  if (kind === "float" || kind === "complex") return floatsDisagree(ours, theirs, reference);
+  if (kind === "float" || kind === "complex") return floatsDisagree(ours, theirs, reference, units);
   return integersDisagree(ours, theirs);
 }
 
@@ -44,7 +49,12 @@ function integersDisagree(ours: Tensor, theirs: Tensor): string | undefined {
   );
 }
 
-function floatsDisagree(ours: Tensor, theirs: Tensor, reference: Tensor): string | undefined {
+function floatsDisagree(
+  ours: Tensor,
+  theirs: Tensor,
+  reference: Tensor,
+  units: number,
+): string | undefined {
   const [own, other, exact] = [ours, theirs, reference].map(numbersOf) as [
     Float64Array,
     Float64Array,
@@ -52,7 +62,7 @@ function floatsDisagree(ours: Tensor, theirs: Tensor, reference: Tensor): string
   ];
   const largest = largestOf(exact);
   const isWide = ours.element === "f64" || ours.element === "complex<f64>";
-  const slack = (isWide ? 64 : 2) * unitOf(ours.element, largest);
+  const slack = (isWide ? 64 : units) * unitOf(ours.element, largest);
   const furthest = largestOf(own.map((number, i) => number - (exact[i] as number)));
   // A result of nothing but zeros does not say what was added up to them.
   const scale = largest === 0 ? 1 : largest;

@@ -121,6 +121,13 @@ export class Frame {
     this.session = session;
   }
 
+  /** The same values for another process, which goes on by itself. */
+  fork(session: Session): Frame {
+    const frame = new Frame(session);
+    for (const [value, datum] of this.#values) frame.define(value, datum);
+    return frame;
+  }
+
   define(value: GraphValue, datum: Datum): void {
     this.#values.set(value, datum);
   }

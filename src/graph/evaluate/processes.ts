@@ -10,9 +10,10 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { ChannelHandle } from "../ops/index.ts";
+import type { ProcessCounts } from "../ranks/collective.ts";
 import type { Datum } from "./value.ts";
 import { pause } from "./frame.ts";
-import type { ProcessPlace, Request, Session, Steps } from "./frame.ts";
+import type { ProcessPlace, Request, Steps } from "./frame.ts";
 
 interface Process {
   readonly steps: Steps<readonly Datum[]>;
@@ -151,7 +152,7 @@ export function exchangeMode(channel: ChannelHandle | undefined): GroupMode {
 export function processGroups(
   rows: readonly (readonly number[])[],
   mode: GroupMode,
-  { replicas, partitions }: Session,
+  { replicas, partitions }: ProcessCounts,
 ): readonly (readonly number[])[] {
   const count =
     mode === "partitions" ? partitions : mode === "flattened" ? replicas * partitions : replicas;

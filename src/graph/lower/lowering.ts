@@ -20,6 +20,7 @@ import type { Tile } from "../../lang/index.ts";
 import type { GraphBuilder } from "../infer/builder.ts";
 import type { GraphModule, GraphOp, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
+import type { CollectiveCall, ProcessCounts } from "../ranks/collective.ts";
 import type { AnyPointRule, PointContext } from "./context.ts";
 import type { LibraryCall } from "./library.ts";
 import type { Index } from "./points/indices.ts";
@@ -120,6 +121,13 @@ export type Lowering<K extends GraphOpKind> =
     }
   | { readonly form: "pairs" }
   | { readonly form: "control" }
+  | {
+      readonly form: "collective";
+      /** What the ranks do; undefined where the op is refused for its region. */
+      readonly call: (op: GraphOp<K>, processes: ProcessCounts) => CollectiveCall | undefined;
+    }
+  /** The number of the process, which whoever loads the plan knows. */
+  | { readonly form: "number"; readonly of: "replica" | "partition" }
   | { readonly form: "check" }
   | { readonly form: "none" }
   | { readonly form: "choose"; readonly by: (op: GraphOp<K>) => Lowering<K> }

@@ -15,7 +15,9 @@ import type { LibraryCall } from "./library.ts";
 
 import { fold, refuse } from "./lowering.ts";
 import type { Lowering, Lowerings, UpdateInPlace } from "./lowering.ts";
+import type { CollectiveCall, ProcessCounts } from "../ranks/collective.ts";
 import { callLowering } from "./rules/calls.ts";
+import { collectiveLowerings } from "./rules/collectives.ts";
 import { elementwiseLowerings } from "./rules/elementwise.ts";
 import { dotAt, plainDotNumbers } from "./rules/products.ts";
 import { raggedDotAt } from "./rules/ragged.ts";
@@ -123,15 +125,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
     form: "choose",
     by: ({ attributes }) => refuse(unknownOpReason(attributes.op_name)),
   },
-  "stablehlo.replica_id": between,
-  "stablehlo.partition_id": between,
-  "stablehlo.all_gather": between,
-  "stablehlo.all_reduce": between,
-  "stablehlo.all_to_all": between,
-  "stablehlo.reduce_scatter": between,
-  "stablehlo.collective_broadcast": between,
-  "stablehlo.collective_reduce": between,
-  "stablehlo.collective_permute": between,
+  ...collectiveLowerings,
   "stablehlo.cross-replica-sum": between,
   "stablehlo.send": withHost,
   "stablehlo.recv": withHost,
@@ -182,6 +176,15 @@ export function updateOf(op: AnyGraphOp): UpdateInPlace | undefined {
   const lowering = loweringOf(op);
   const mayUpdate = lowering.form === "fold" || lowering.form === "map";
   return mayUpdate ? lowering.update?.(own(op)) : undefined;
+}
+
+/** What the ranks of a program do at an op; undefined where it is more than they can. */
+export function collectiveCallOf(
+  op: AnyGraphOp,
+  processes: ProcessCounts,
+): CollectiveCall | undefined {
+  const lowering = loweringOf(op);
+  return lowering.form === "collective" ? lowering.call(own(op), processes) : undefined;
 }
 
 /** Whether kernels of an op compute an operand where they use it, once an element. */

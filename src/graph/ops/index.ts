@@ -16,6 +16,7 @@ export * from "./node.ts";
 export * from "./rebuild.ts";
 export * from "./small-floats.ts";
 export type * from "./schema.ts";
+export * from "./sharding.ts";
 export type * from "./structures.ts";
 export * from "./table.ts";
 export * from "./traverse.ts";

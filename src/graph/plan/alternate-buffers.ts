@@ -117,6 +117,8 @@ export function renamed(step: Step, to: (buffer: Buffer) => Buffer): Step {
         inputs: step.inputs.map((each) => ({ ...each, buffer: to(each.buffer) })),
         outputs: step.outputs.map((each) => ({ ...each, buffer: to(each.buffer) })),
       };
+    case "collective":
+      return { ...step, inputs: step.inputs.map(to), outputs: step.outputs.map(to) };
     case "check":
       return { ...step, operands: step.operands.map(to) };
     case "branch":

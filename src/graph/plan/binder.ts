@@ -16,6 +16,7 @@ import type {
   BranchStep,
   Buffer,
   CheckStep,
+  CollectiveStep,
   LaunchStep,
   NamedBuffer,
   OperationStep,
@@ -38,6 +39,13 @@ export type Piece =
       readonly kind: "branch";
       readonly index: DeviceArray;
       readonly branches: readonly (readonly Piece[])[];
+    }
+  | {
+      readonly kind: "collective";
+      readonly step: CollectiveStep;
+      /** None for what has no elements. */
+      readonly inputs: readonly (DeviceArray | undefined)[];
+      readonly outputs: readonly (DeviceArray | undefined)[];
     }
   | {
       readonly kind: "check";
@@ -86,6 +94,11 @@ export class Binder {
     return made;
   }
 
+  /** Arrays that the host reads or writes. */
+  #arrays(buffers: readonly Buffer[]): readonly (DeviceArray | undefined)[] {
+    return buffers.map((buffer) => (buffer.count === 0 ? undefined : this.#array(buffer)));
+  }
+
   #find(buffer: Buffer): DeviceArray {
     const { place, dtype, count } = buffer;
     if (place.kind === "arena") {
@@ -123,7 +136,7 @@ export class Binder {
         continue;
       }
       const decided =
-        mayDecide && this.#device.decides && step.kind !== "check"
+        mayDecide && this.#device.decides && step.kind !== "check" && step.kind !== "collective"
           ? this.#onDevice([step])
           : undefined;
       if (decided !== undefined) {
@@ -185,6 +198,7 @@ export class Binder {
       case "operation":
         return [this.bound(step)];
       case "check":
+      case "collective":
         return undefined;
       case "branch":
         return this.#branchOnDevice(step);
@@ -246,14 +260,15 @@ export class Binder {
           index: this.#array(step.index),
           branches: step.branches.map((branch) => this.pieces(branch, mayDecide, most)),
         };
-      case "check":
+      case "collective":
         return {
-          kind: "check",
+          kind: "collective",
           step,
-          operands: step.operands.map((buffer) =>
-            buffer.count === 0 ? undefined : this.#array(buffer),
-          ),
+          inputs: this.#arrays(step.inputs),
+          outputs: this.#arrays(step.outputs),
         };
+      case "check":
+        return { kind: "check", step, operands: this.#arrays(step.operands) };
     }
   }
 }

@@ -20,10 +20,17 @@ import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
 import { viewedProducts } from "../lower/views/products.ts";
 import type { ViewedProduct } from "../lower/views/products.ts";
-import { libraryCallOf, loweringOf, sharedOperand, tiledKernelOf } from "../lower/record.ts";
+import {
+  collectiveCallOf,
+  libraryCallOf,
+  loweringOf,
+  sharedOperand,
+  tiledKernelOf,
+} from "../lower/record.ts";
 import { cannotRun, heldType, requireStorage, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandElements } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
+import { processesOf } from "../ops/process-counts.ts";
 import type { AnyGraphOp, GraphModule, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -31,6 +38,7 @@ import { opsWithin } from "../ops/traverse.ts";
 import { tripCount } from "../ops/trip-count.ts";
 import { inlinePass } from "../passes/inline.ts";
 import { runPasses } from "../passes/pass-order.ts";
+import type { ProcessCounts } from "../ranks/collective.ts";
 import { placeBuffers } from "./buffer-assignment.ts";
 import { devicePasses } from "./device-passes.ts";
 import type { CompileOptions } from "./device-passes.ts";
@@ -61,7 +69,12 @@ export function compilePlan(
       runPasses(inlined, devicePasses(name, matmulPrecision, target)),
       name,
     );
-    const unplaced = new Compiler(target).compile(body, declared, name, location);
+    const unplaced = new Compiler(target, processesOf(module)).compile(
+      body,
+      declared,
+      name,
+      location,
+    );
     const given = donated && new Map(donated.map((index) => [index, undefined]));
     const { steps, aliases } = shareStorage(unplaced, given ?? donatedBy(asked));
     const { offsets, bytes } = placeBuffers(steps);
@@ -71,6 +84,8 @@ export function compilePlan(
 
 class Compiler {
   readonly #constants: HostArray[] = [];
+  readonly #numbers = new Map<number, "replica" | "partition">();
+  readonly #processes: ProcessCounts;
   readonly #buffers = new Map<GraphValue, Buffer>();
   readonly #definitions = new Map<GraphValue, AnyGraphOp>();
   readonly #products = new Map<AnyGraphOp, ViewedProduct>();
@@ -78,8 +93,9 @@ class Compiler {
   readonly #caches: Caches | undefined;
   #nextBuffer = 0;
 
-  constructor({ caches }: Target) {
+  constructor({ caches }: Target, processes: ProcessCounts) {
     this.#caches = caches;
+    this.#processes = processes;
   }
 
   /** The plan of a body, whose values may be those of the declared one in another form. */
@@ -104,6 +120,8 @@ class Compiler {
         .filter(({ type }) => isTensor(type))
         .map(({ type }) => heldType(type)),
       constants: this.#constants,
+      numbers: this.#numbers,
+      processes: this.#processes,
       steps: this.#region(body, results, outputs),
     };
   }
@@ -296,6 +314,28 @@ class Compiler {
           op,
           operands: operands.map((value) => this.#bufferOf(value)),
         });
+        return;
+      }
+      case "collective": {
+        const call = collectiveCallOf(op, this.#processes);
+        if (call === undefined)
+          throw cannotRun(op, "its region is no sum, product, maximum, minimum, and, or or xor");
+        steps.push({
+          kind: "collective",
+          call,
+          inputs: usesOf(op).map((value) => this.#bufferOf(value)),
+          outputs: op.results.map((value) => this.#output(value, wanted)),
+          name: op.name,
+        });
+        return;
+      }
+      case "number": {
+        const index = this.#constants.length;
+        const [value] = op.results;
+        if (value === undefined) return;
+        const { dtype } = this.#bind(value, { kind: "constant", index });
+        this.#constants.push(fromElements(dtype, [1], Uint32Array.of(0)));
+        this.#numbers.set(index, lowering.of);
         return;
       }
       case "none":

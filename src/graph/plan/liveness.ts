@@ -36,6 +36,10 @@ export function liveBefore(
         for (const buffer of outputsOf(step)) live.delete(buffer);
         for (const buffer of inputsOf(step)) live.add(buffer);
         break;
+      case "collective":
+        for (const buffer of step.outputs) live.delete(buffer);
+        for (const buffer of step.inputs) live.add(buffer);
+        break;
       case "check":
         for (const buffer of step.operands) live.add(buffer);
         break;

@@ -14,6 +14,7 @@ import type { Target } from "../../targets/target.ts";
 import type { MatmulPrecision } from "../ops/matmul-precision.ts";
 import type { PartView } from "../lower/library.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
+import type { CollectiveCall, ProcessCounts } from "../ranks/collective.ts";
 import type { TensorType } from "../ops/types.ts";
 
 /** Where a buffer lies: in an argument, in a result, among the program's constants, or in the arena. */
@@ -106,7 +107,16 @@ export interface CheckStep {
   readonly operands: readonly Buffer[];
 }
 
-export type Step = LaunchStep | OperationStep | WhileStep | BranchStep | CheckStep;
+/** What ranks do together: each gives its inputs and gets its outputs. */
+export interface CollectiveStep {
+  readonly kind: "collective";
+  readonly call: CollectiveCall;
+  readonly inputs: readonly Buffer[];
+  readonly outputs: readonly Buffer[];
+  readonly name: string;
+}
+
+export type Step = LaunchStep | OperationStep | CollectiveStep | WhileStep | BranchStep | CheckStep;
 
 /** A program compiled to launches of kernels: what is launched in which order, and where each value lies. */
 export interface Plan {
@@ -122,6 +132,10 @@ export interface Plan {
   readonly results: readonly TensorType[];
   /** The arrays that are uploaded once. */
   readonly constants: readonly HostArray[];
+  /** Those among the constants, by their places, that hold the number of whoever runs the plan. */
+  readonly numbers: ReadonlyMap<number, "replica" | "partition">;
+  /** Replicas and partitions that run the plan together; process = replica · partitions + partition. */
+  readonly processes: ProcessCounts;
   /** How many bytes the values between the steps take together. */
   readonly arenaBytes: number;
   /** Byte offsets of the buffers in the arena. */
@@ -148,7 +162,8 @@ export function innerSteps(step: Step): readonly (readonly Step[])[] {
 
 /** Buffers that a step itself reads and writes. */
 export function buffersOf(step: Step): readonly Buffer[] {
-  if (step.kind === "launch") return [...step.inputs, ...step.outputs];
+  if (step.kind === "launch" || step.kind === "collective")
+    return [...step.inputs, ...step.outputs];
   if (step.kind === "operation")
     return [...step.inputs, ...step.outputs].map(({ buffer }) => buffer);
   if (step.kind === "check") return step.operands;

@@ -24,6 +24,7 @@ import type { Tensor } from "../evaluate/value.ts";
 import { heldElements } from "../lower/storage.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
+import type { RankEndpoint } from "../ranks/endpoint.ts";
 import { Binder } from "./binder.ts";
 import type { Piece } from "./binder.ts";
 import { requireArrays, requireLoadable, requireTensors } from "./arguments.ts";
@@ -31,6 +32,7 @@ import { mostAhead, unlimited, waited, withinLimits } from "./limits.ts";
 import { sizesOf } from "./operation-sizes.ts";
 import { allSteps, buffersOf } from "./plan.ts";
 import type { Buffer, Plan } from "./plan.ts";
+import { numbered, ranksOf } from "./plan-ranks.ts";
 
 /** The program bound to arrays. */
 export interface BoundProgram {
@@ -74,6 +76,7 @@ export class Program {
   readonly #arena: DeviceArray | undefined;
   readonly #constants: readonly DeviceArray[];
   readonly #allocating: Allocating;
+  readonly #ranks: RankEndpoint;
   #own:
     | {
         readonly inputs: readonly DeviceArray[];
@@ -94,7 +97,9 @@ export class Program {
     arena: DeviceArray | undefined,
     constants: readonly DeviceArray[],
     allocating: Allocating,
+    ranks: RankEndpoint,
   ) {
+    this.#ranks = ranks;
     this.#device = device;
     this.plan = plan;
     this.#allocating = allocating;
@@ -102,28 +107,40 @@ export class Program {
     this.#constants = constants;
   }
 
-  static async load(device: Device, plan: Plan): Promise<Program> {
+  static async load(
+    device: Device,
+    plan: Plan,
+    { ranks }: { readonly ranks?: RankEndpoint } = {},
+  ): Promise<Program> {
     const location = settledLocation();
-    return Program.loadWith(device, plan, (work) => atLocation(location, work));
+    return Program.loadWith(device, plan, (work) => atLocation(location, work), ranks);
   }
 
   /** @internal The same, with what its arrays are attributed to. */
-  static async loadWith(device: Device, plan: Plan, allocating: Allocating): Promise<Program> {
+  static async loadWith(
+    device: Device,
+    plan: Plan,
+    allocating: Allocating,
+    given?: RankEndpoint,
+  ): Promise<Program> {
     requireLoadable(device, plan);
+    const ranks = ranksOf(plan, given);
     await device.compileInBackground(kernelsOf(plan, device));
     const arena =
       plan.arenaBytes === 0 ? undefined : allocating(() => device.allocate(u8, [plan.arenaBytes]));
     const constants = await allOrNone(
-      plan.constants.map(async (each) =>
+      plan.constants.map(async (each, place) =>
         allocating(() =>
-          sizeOf(each.shape) === 0 ? device.allocate(each.dtype, [1]) : device.upload(each),
+          sizeOf(each.shape) === 0
+            ? device.allocate(each.dtype, [1])
+            : device.upload(numbered(each, plan, place, ranks.rank)),
         ),
       ),
       (uploaded) => {
         disposeAll(arena === undefined ? uploaded : [...uploaded, arena]);
       },
     );
-    return new Program(device, plan, arena, constants, allocating);
+    return new Program(device, plan, arena, constants, allocating, ranks);
   }
 
   /** The program over given arrays, flat or in their shapes; issuing it allocates nothing. */
@@ -325,16 +342,43 @@ export class Program {
         await this.#runAll(piece.branches[index] ?? piece.branches.at(-1) ?? [], limited);
         return;
       }
+      case "collective":
+        return this.#collective(piece, limited);
       case "check": {
-        const tensors = await Promise.all(
-          piece.operands.map(async (array, i) => {
-            const { type } = piece.step.operands[i] as Buffer;
-            return array === undefined ? emptyTensor(type) : this.#tensor(array, type, limited);
-          }),
-        );
-        runCheck(piece.step.op, tensors);
+        const { step, operands } = piece;
+        runCheck(step.op, await this.#tensors(step.operands, operands, limited));
       }
     }
+  }
+
+  /** What buffers hold, which the host looks at. */
+  #tensors(
+    buffers: readonly Buffer[],
+    arrays: readonly (DeviceArray | undefined)[],
+    limited: LimitedProgram,
+  ): Promise<readonly Tensor[]> {
+    return Promise.all(
+      buffers.map(async ({ type }, i) => {
+        const array = arrays[i];
+        return array === undefined ? emptyTensor(type) : this.#tensor(array, type, limited);
+      }),
+    );
+  }
+
+  /** Through the host, which every device can do. */
+  async #collective(
+    { step, inputs, outputs }: Extract<Piece, { readonly kind: "collective" }>,
+    limited: LimitedProgram,
+  ): Promise<void> {
+    const values = await this.#tensors(step.inputs, inputs, limited);
+    const results = await limited.wait(this.#ranks.run(step.call, values));
+    for (const [i, array] of outputs.entries()) {
+      const result = results[i];
+      if (array === undefined || result === undefined) continue;
+      const host = fromElements(array.dtype, array.shape, result.data);
+      await waited(this.#device, limited, (...wait) => this.#device.write(array, host, ...wait));
+    }
+    this.#ahead = 0;
   }
 
   /** Lets the device come near after some launches, so that few of them are left when a limit is reached. */

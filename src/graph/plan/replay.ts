@@ -18,6 +18,7 @@ import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import type { Tensor } from "../evaluate/value.ts";
 import type { TensorType } from "../ops/types.ts";
 import { waited, withinLimits } from "./limits.ts";
+import type { RankEndpoint } from "../ranks/endpoint.ts";
 import type { Plan } from "./plan.ts";
 import { allocateFor, Program } from "./program.ts";
 import type { Allocating, BoundProgram } from "./program.ts";
@@ -59,9 +60,11 @@ export class Replay {
     device: Device,
     plan: Plan,
     location: Location = settledLocation(),
+    ranks?: RankEndpoint,
   ): Promise<Replay> {
     const allocating = attributedTo(device, location);
-    return new Replay(device, await Program.loadWith(device, plan, allocating), allocating);
+    const program = await Program.loadWith(device, plan, allocating, ranks);
+    return new Replay(device, program, allocating);
   }
 
   /** The arguments whose memory results take over. */

@@ -216,6 +216,7 @@ class Sharing {
       case "launch":
         return this.#launch(step);
       case "operation":
+      case "collective":
       case "check":
         return [renamed(step, (buffer) => this.#home(buffer))];
       case "branch":

@@ -3,6 +3,7 @@
  *
  *   launch negate(arg0) -> result0 // jit(f)/neg, at least 2.5 µs, estimated 2.6, measured 2.7
  */
+import { collectiveText } from "../ranks/collective.ts";
 import { timeText } from "./explain.ts";
 import type { MeasuredTimes } from "./explain.ts";
 import type { StepCost } from "./costs.ts";
@@ -91,6 +92,17 @@ function stepLines(
       const told = [step.name, ...notesOf(step, plan)].filter((each) => each !== "").join(", ");
       return [
         `${indent}operation ${name}(${inputs}) -> ${outputs}${remark(told, texts.next().value)}`,
+      ];
+    }
+    case "collective": {
+      const { collective, groups } = step.call;
+      const [inputs, outputs] = [step.inputs, step.outputs].map((list) =>
+        list.map(place).join(", "),
+      );
+      const among = groups.map((group) => `[${group.join(", ")}]`).join(", ");
+      const told = remark(step.name);
+      return [
+        `${indent}${collectiveText(collective)}(${inputs}) -> ${outputs} among ${among || "none"}${told}`,
       ];
     }
     case "check":

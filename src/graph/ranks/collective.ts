@@ -24,6 +24,12 @@ export type Collective =
   /** The first of each group has the result, the others zeros. */
   | { readonly kind: "collective_reduce"; readonly reduction: Reduction };
 
+/** How many processes a program is for: process = replica · partitions + partition. */
+export interface ProcessCounts {
+  readonly replicas: number;
+  readonly partitions: number;
+}
+
 /** Ranks of the world, group by group. */
 export type Groups = readonly (readonly number[])[];
 

@@ -40,7 +40,7 @@ async function ends(calls: readonly Promise<unknown>[]): Promise<readonly string
   const settled = await Promise.allSettled(calls);
   return settled.map((each) => {
     if (each.status === "fulfilled") return "passed";
-    const { reason } = each;
+    const reason: unknown = each.reason;
     return reason instanceof TilewrightError ? `${reason.code}: ${reason.found}` : String(reason);
   });
 }

@@ -10,9 +10,8 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { WorkQueue } from "../../device/work-queue.ts";
-import { datumText, tensor } from "../evaluate/value.ts";
+import { datumText } from "../evaluate/value.ts";
 import type { Tensor } from "../evaluate/value.ts";
-import { elementConstructor } from "../ops/elements.ts";
 import { collectiveText } from "./collective.ts";
 import type { CollectiveCall } from "./collective.ts";
 import { firstRound, zerosLike } from "./exchanges.ts";
@@ -26,6 +25,7 @@ import type {
   SentFailure,
   SentTensor,
 } from "./link.ts";
+import { receivedTensor, sentTensor } from "./link.ts";
 import { callText, FlightRecorder, stateText } from "./recorder.ts";
 import type { FlightEntry } from "./recorder.ts";
 
@@ -259,6 +259,7 @@ export class RankEndpoint {
   }
 
   #received(peer: number, message: RankMessage): void {
+    if (this.#isClosed) return;
     switch (message.kind) {
       case "part":
         this.#take(peer, message);
@@ -297,6 +298,7 @@ export class RankEndpoint {
   }
 
   #ended(peer: number): void {
+    if (this.#isClosed) return;
     if (!this.#gone.has(peer)) this.#gone.set(peer, "lost");
     this.#lookAt(peer);
   }
@@ -385,24 +387,4 @@ function failureOf(error: unknown, rank: number, call: CallNote): SentFailure {
     expected: "ranks that all go on to the end",
     found: error instanceof TilewrightError ? `${error.code}: ${error.summary}` : String(error),
   };
-}
-
-/** A copy: what a caller does with its memory after the call is its own. */
-function sentTensor({ element, shape, data }: Tensor): SentTensor {
-  return {
-    element,
-    shape,
-    bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength).slice(),
-  };
-}
-
-function receivedTensor({ element, shape, bytes }: SentTensor): Tensor {
-  const Data = elementConstructor(element);
-  const size = Data.BYTES_PER_ELEMENT;
-  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
-  return tensor(
-    element,
-    shape,
-    new Data(aligned.buffer, aligned.byteOffset, aligned.byteLength / size),
-  );
 }

@@ -3,6 +3,10 @@
  * memory, processes by sockets (`#rank-links`), ranks of one thread directly.
  */
 import type { DiagnosticCode } from "../../support/diagnostics.ts";
+import { canShareMemory } from "../../workers/port.ts";
+import { tensor } from "../evaluate/value.ts";
+import type { Tensor } from "../evaluate/value.ts";
+import { elementConstructor } from "../ops/index.ts";
 import type { ElementType } from "../ops/index.ts";
 
 /** A tensor on its way. */
@@ -70,22 +74,58 @@ export interface Link {
 /** Opens the link to another rank. */
 export type Connect = (peer: number, events: LinkEvents) => Link;
 
-/** The links of so many ranks that live in one thread. */
+/** The links of so many ranks that live in one thread; what comes before a rank is there waits for it. */
 export function localLinks(size: number): (rank: number) => Connect {
   const events = new Map<string, LinkEvents>();
-  const key = (from: number, to: number): string => `${from} ${to}`;
+  const early = new Map<string, ((to: LinkEvents) => void)[]>();
+  const tell = (key: string, message: (to: LinkEvents) => void): void => {
+    queueMicrotask(() => {
+      const to = events.get(key);
+      if (to !== undefined) message(to);
+      else early.set(key, [...(early.get(key) ?? []), message]);
+    });
+  };
   return (rank) => (peer, own) => {
     if (rank < 0 || rank >= size) throw new Error(`no rank ${rank}`);
-    events.set(key(peer, rank), own);
+    const [here, there] = [`${peer} ${rank}`, `${rank} ${peer}`];
+    events.set(here, own);
+    for (const message of early.get(here) ?? [])
+      queueMicrotask(() => {
+        message(own);
+      });
+    early.delete(here);
     return {
       post: (message) => {
-        queueMicrotask(() => events.get(key(rank, peer))?.received(message));
+        tell(there, (to) => {
+          to.received(message);
+        });
       },
       close: () => {
-        const other = events.get(key(rank, peer));
-        events.delete(key(peer, rank));
-        queueMicrotask(() => other?.ended());
+        tell(there, (to) => {
+          to.ended();
+        });
       },
     };
   };
+}
+
+/** A copy, in memory that all threads see: what a caller does with its own after the call is its own. */
+export function sentTensor({ element, shape, data }: Tensor): SentTensor {
+  const { byteLength } = data;
+  const bytes = new Uint8Array(
+    canShareMemory() ? new SharedArrayBuffer(byteLength) : new ArrayBuffer(byteLength),
+  );
+  bytes.set(new Uint8Array(data.buffer, data.byteOffset, byteLength));
+  return { element, shape, bytes };
+}
+
+export function receivedTensor({ element, shape, bytes }: SentTensor): Tensor {
+  const Data = elementConstructor(element);
+  const size = Data.BYTES_PER_ELEMENT;
+  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  return tensor(
+    element,
+    shape,
+    new Data(aligned.buffer, aligned.byteOffset, aligned.byteLength / size),
+  );
 }

@@ -7,6 +7,7 @@
  */
 import type { Attribute } from "../ops/attribute.ts";
 import type { Literal } from "../ops/literal.ts";
+import { meshesOf } from "../ops/sharding.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 import { parseAttribute } from "./attributes.ts";
 import type { Aliases } from "./attributes.ts";
@@ -63,6 +64,25 @@ export class AliasTable implements Aliases {
 
   resource(name: string, type: TensorType): Literal | undefined {
     return this.#resources.literal(name, type);
+  }
+
+  /** A body that names a mesh of the module, with that mesh in its place. */
+  withMesh(body: string): string {
+    return body.replace(/^(\s*mesh = )@([\w.$-]+)/, (written, head: string, name: string) => {
+      const mesh = meshesOf({ foreign: this.#meshTexts() }).get(name);
+      if (mesh === undefined) return written;
+      const axes = mesh.axes.map(
+        (axis) => `#stablehlo.mesh_axis<name = "${axis.name}", size = ${axis.size}>`,
+      );
+      return `${head}#stablehlo.mesh<axes = [${axes.join(", ")}], device_ids = [${mesh.ids.join(", ")}]>`;
+    });
+  }
+
+  #meshTexts(): readonly { readonly text: string }[] {
+    return Array.from(
+      this.#scanner.text.matchAll(/^\s*(sdy\.mesh @[^\n]*)/gm),
+      ([, text = ""]) => ({ text }),
+    );
   }
 
   location(name: string): TextLocation | undefined {

@@ -23,6 +23,8 @@ export interface Aliases {
   attribute(name: string): Attribute | undefined;
   type(name: string): GraphType | undefined;
   resource(name: string, type: TensorType): Literal | undefined;
+  /** A body that names a mesh of the module, with that mesh in its place. */
+  withMesh(body: string): string;
 }
 
 export function parseAttribute(scanner: Scanner, aliases: Aliases): Attribute {
@@ -128,7 +130,11 @@ function parseRaw(scanner: Scanner): Attribute {
 
 function parseDialectAttribute(scanner: Scanner, aliases: Aliases): Attribute {
   const name = (scanner.match(/#[\w$.-]+/y) ?? scanner.unexpected("an attribute")).slice(1);
-  if (scanner.sees("<")) return dialectAttribute(name, scanner.balanced("<"));
+  if (scanner.sees("<")) {
+    const body = scanner.balanced("<");
+    const isGroups = name === "stablehlo.replica_group_mesh_axes";
+    return dialectAttribute(name, isGroups ? aliases.withMesh(body) : body);
+  }
   return aliases.attribute(name) ?? dialectAttribute(name, undefined);
 }
 

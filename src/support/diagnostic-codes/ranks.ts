@@ -37,4 +37,26 @@ export const rankCodes = registerCodes({
     example: "await ranks.reduceScatter(x, { axis: 0 }); // of 10 rows for 4 ranks",
     remedy: "change the argument that the report names",
   },
+  TW9706: {
+    title: "program for another number of ranks",
+    cause:
+      "A program whose ranks meet at collectives says how many they are, and it is run on fewer or more.",
+    example: "tilewright run step.mlir --device cpu # of a program with mhlo.num_partitions = 8",
+    remedy: "run it on as many ranks as it says, such as tilewright run step.mlir --ranks 8",
+  },
+  TW9707: {
+    title: "sharding that would have to be propagated",
+    cause:
+      "An op outside of shardMap works on an array that is cut over a mesh. Which part of its result each rank should compute follows from the op, and nothing finds that out yet.",
+    example: "%0 = stablehlo.dot_general %x, %w … // of a program whose %x is sharded",
+    remedy:
+      "put the op within shardMap (sdy.manual_computation), where each rank works on its part",
+  },
+  TW9708: {
+    title: "sharding that does not fit",
+    cause:
+      "A sharding names an axis that its mesh does not have, or names one twice, has more entries than the array has axes, or would cut an axis unevenly.",
+    example: 'new NamedSharding(mesh, P("rows")) // of a mesh { x: 2, y: 4 }',
+    remedy: "name axes of the mesh, each once, whose sizes divide the extent",
+  },
 });

@@ -4,9 +4,9 @@ import type { GraphRules } from "../../ops/index.ts";
 import * as control from "../control.ts";
 import { evaluateCustomCall } from "../custom-calls.ts";
 import { unsupported } from "../frame.ts";
+import { manualComputation } from "../manual.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { scalarNumber } from "../scalars.ts";
-import { refuse } from "./shared.ts";
 
 export const controlRules = {
   "stablehlo.while": ({ operands, regions }, frame) =>
@@ -40,7 +40,7 @@ export const controlRules = {
     if (member === undefined) throw unsupported(op, "its operand has no such member");
     return [member];
   },
-  "sdy.manual_computation": refuse("it runs on the parts of a mesh of devices"),
+  "sdy.manual_computation": manualComputation,
   "sdy.sharding_constraint": (op, frame) => [frame.datum(op.operands.input)],
   "tilewright.custom_vjp": (op, frame) =>
     frame.session.runRegion(op.regions.body, frame.data(op.operands.inputs), frame),
