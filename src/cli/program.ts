@@ -203,11 +203,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     for (const [name, value] of Object.entries(others))
       if (value !== undefined) command.error(`error: --${name} goes with ${kind}`);
     if (isProgram) {
-<<<<<<< HEAD
       const { device } = options;
-=======
-      const { device = ranks === undefined ? "evaluator" : "cpu" } = options;
->>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
       if (device === "evaluator" && matmulPrecision !== undefined && plan === undefined)
         command.error("error: --matmul-precision goes with devices: the evaluator is exact");
       const files = [file, ...programArguments];

@@ -17,7 +17,7 @@ import {
   evaluate,
   namedTensors,
 } from "../../graph/evaluate/index.ts";
-import type { Datum, EvaluationOptions, Tensor } from "../../graph/evaluate/index.ts";
+import type { Datum, Tensor } from "../../graph/evaluate/index.ts";
 import type { GraphFunction, GraphModule } from "../../graph/ops/index.ts";
 import type { MatmulPrecision } from "../../graph/ops/matmul-precision.ts";
 import { compilePlan } from "../../graph/plan/compile.ts";
@@ -43,14 +43,10 @@ import type { Output } from "../output.ts";
 
 export interface RunProgramsSettings {
   readonly files: readonly string[];
-<<<<<<< HEAD
   /** The GPU, or the CPU where there is none, and the evaluator for what these refuse, unless given. */
   readonly device: DeviceName | "evaluator" | undefined;
-=======
-  readonly device: DeviceName | "evaluator";
   /** How many ranks run each program together; one program by itself where it is undefined. */
   readonly ranks?: number | undefined;
->>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
   /** npz files: arrays in0, in1 … for the parameters, out0, out1 … for the results. */
   readonly inputs: string | undefined;
   readonly compare: string | undefined;
@@ -92,16 +88,11 @@ export async function runProgramsCommand(
   const expected = compare === undefined ? undefined : await readArrays(compare);
   // What makes a kernel slow is of no use to somebody who has not written it.
   const quiet = { onNotes: () => undefined };
-<<<<<<< HEAD
-  const isRun = settings.device !== "evaluator" && settings.plan === undefined;
-  const device = isRun
-    ? await (settings.device === undefined ? openForPrograms() : open(settings.device, quiet))
-    : undefined;
-=======
-  const isAlone = settings.plan === undefined && settings.ranks === undefined;
+  const isRun = [settings.plan, settings.ranks].every((each) => each === undefined);
   const device =
-    isAlone && settings.device !== "evaluator" ? await open(settings.device, quiet) : undefined;
->>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
+    isRun && settings.device !== "evaluator"
+      ? await (settings.device === undefined ? openForPrograms() : open(settings.device, quiet))
+      : undefined;
   const outcomes: Outcome[] = [];
   try {
     for (const file of files)
@@ -244,22 +235,17 @@ async function runEntry(
   const print = (text: string): void => {
     output.text(`${text}\n`);
   };
-<<<<<<< HEAD
   const evaluated = (): readonly Datum[] =>
     evaluate(module, name, inputs, { seed, print, ...limits });
   const results =
     device === undefined
-      ? evaluated()
+      ? await withoutDevice(module, name, inputs, settings, evaluated)
       : await runOnDevice(device, module, name, { inputs, settings }).catch((error: unknown) => {
           // Nobody has asked for the device that refuses.
           if (settings.device !== undefined || !isForEvaluator(error)) throw error;
           output.report(`@${name} runs on the evaluator: ${error.summary} (${error.code})`);
           return evaluated();
         });
-=======
-  const options = { seed, print, ...limits };
-  const results = await resultsOf(module, name, inputs, { settings, device, options });
->>>>>>> 11ac2880 (Programs of shard_map run on ranks: collectives in plans, sdy.manual_computation, tilewright run --ranks)
   if (expected !== undefined)
     requireAgreement(results, evaluate(module, name, inputs, { seed, widened: true }), {
       name,
@@ -275,21 +261,16 @@ async function runEntry(
   return results;
 }
 
-function resultsOf(
+/** On ranks where it is for some, each with the CPU as its device unless another one is named, else on the evaluator. */
+function withoutDevice(
   module: GraphModule,
   name: string,
   inputs: readonly Tensor[],
-  {
-    settings,
-    device,
-    options,
-  }: Pick<Run, "settings" | "device"> & { readonly options: EvaluationOptions },
+  { device = "cpu", ranks, matmulPrecision }: RunProgramsSettings,
+  evaluated: () => readonly Datum[],
 ): readonly Datum[] | Promise<readonly Datum[]> {
-  if (device !== undefined) return runOnDevice(device, module, name, { inputs, settings });
-  const { device: ofRanks, ranks, matmulPrecision } = settings;
-  if (ranks === undefined || ofRanks === "evaluator")
-    return evaluate(module, name, inputs, options);
-  return runOnRanks(module, name, inputs, { ranks, device: ofRanks, matmulPrecision });
+  if (ranks === undefined || device === "evaluator") return evaluated();
+  return runOnRanks(module, name, inputs, { ranks, device, matmulPrecision });
 }
 
 async function runOnDevice(
