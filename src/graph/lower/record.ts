@@ -26,6 +26,7 @@ import { reductionLowerings } from "./rules/reductions.ts";
 import { sortedRowSteps } from "./rules/scatter-rows.ts";
 import { scatterAt, scatterUpdate } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
+import { cannotRun } from "./storage.ts";
 import { topKLowering } from "./sort/top-k.ts";
 import type { Caches } from "../../targets/target.ts";
 import { tiledMatmul } from "./tiled/matmul.ts";
@@ -178,13 +179,12 @@ export function updateOf(op: AnyGraphOp): UpdateInPlace | undefined {
   return mayUpdate ? lowering.update?.(own(op)) : undefined;
 }
 
-/** What the ranks of a program do at an op; undefined where it is more than they can. */
-export function collectiveCallOf(
-  op: AnyGraphOp,
-  processes: ProcessCounts,
-): CollectiveCall | undefined {
+/** What the ranks of a program do at an op. */
+export function collectiveCallOf(op: AnyGraphOp, processes: ProcessCounts): CollectiveCall {
   const lowering = loweringOf(op);
-  return lowering.form === "collective" ? lowering.call(own(op), processes) : undefined;
+  const call = lowering.form === "collective" ? lowering.call(own(op), processes) : undefined;
+  if (call !== undefined) return call;
+  throw cannotRun(op, "its region is no sum, product, maximum, minimum, and, or or xor");
 }
 
 /** Whether kernels of an op compute an operand where they use it, once an element. */

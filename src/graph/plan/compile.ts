@@ -316,28 +316,12 @@ class Compiler {
         });
         return;
       }
-      case "collective": {
-        const call = collectiveCallOf(op, this.#processes);
-        if (call === undefined)
-          throw cannotRun(op, "its region is no sum, product, maximum, minimum, and, or or xor");
-        steps.push({
-          kind: "collective",
-          call,
-          inputs: usesOf(op).map((value) => this.#bufferOf(value)),
-          outputs: op.results.map((value) => this.#output(value, wanted)),
-          name: op.name,
-        });
+      case "collective":
+        this.#collective(op, wanted, steps);
         return;
-      }
-      case "number": {
-        const index = this.#constants.length;
-        const [value] = op.results;
-        if (value === undefined) return;
-        const { dtype } = this.#bind(value, { kind: "constant", index });
-        this.#constants.push(fromElements(dtype, [1], Uint32Array.of(0)));
-        this.#numbers.set(index, lowering.of);
+      case "number":
+        this.#number(op, lowering.of);
         return;
-      }
       case "none":
         return;
       case "refuse":
@@ -347,6 +331,21 @@ class Compiler {
       case "choose":
         throw new Error(`${op.kind} was not expanded`);
     }
+  }
+
+  #collective(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
+    const call = collectiveCallOf(op, this.#processes);
+    const inputs = usesOf(op).map((value) => this.#bufferOf(value));
+    const outputs = op.results.map((value) => this.#output(value, wanted));
+    steps.push({ kind: "collective", call, inputs, outputs, name: op.name });
+  }
+
+  /** A constant that holds another number on each rank. */
+  #number({ results }: AnyGraphOp, of: "replica" | "partition"): void {
+    const index = this.#constants.length;
+    const dtypes = results.map((value) => this.#bind(value, { kind: "constant", index }).dtype);
+    this.#numbers.set(index, of);
+    this.#constants.push(...dtypes.map((dtype) => fromElements(dtype, [1], new Uint32Array(1))));
   }
 
   #output(value: GraphValue, wanted: ReadonlyMap<GraphValue, Buffer>): Buffer {
