@@ -56,6 +56,14 @@ export async function compareOnCpu(subject: Subject): Promise<string> {
   const kernel = simplify(subject.kernel);
   const expected = prepare(subject);
   const found = prepare(subject);
+  try {
+    const { status, overrun } = runOnCpu(subject.kernel, found);
+    if (status !== 0) return `status ${status}`;
+    if (overrun.length > 0) return `written beside ${overrun.join(", ")}`;
+  } catch (error) {
+    if (error instanceof TilewrightError) return `refused: ${error.code} ${error.summary}`;
+    throw error;
+  }
   await simulate(
     kernel,
     {
@@ -71,14 +79,6 @@ export async function compareOnCpu(subject: Subject): Promise<string> {
     },
     { checks: false },
   );
-  try {
-    const { status, overrun } = runOnCpu(subject.kernel, found);
-    if (status !== 0) return `status ${status}`;
-    if (overrun.length > 0) return `written beside ${overrun.join(", ")}`;
-  } catch (error) {
-    if (error instanceof TilewrightError) return `refused: ${error.code} ${error.summary}`;
-    throw error;
-  }
   const [own, wanted] = [found.texts(), expected.texts()];
   return own === wanted ? "same" : difference(own, wanted);
 }

@@ -55,13 +55,14 @@ function dtypeOfCarried(value: Value) {
 function beginCarries(
   lowering: Lowering,
   region: RegionLowering,
-  initial: readonly Value[],
+  op: Op<"loop"> | Op<"while">,
 ): readonly Carry[] {
   const taken = new Set<Storage>();
-  return initial.map((value): Carry => {
+  return op.operands.initial.map((value): Carry => {
     const held = lowering.held(value);
     if (held.kind === "tile" && held.storage !== undefined) {
-      if (region.isLastUse(value) && !taken.has(held.storage)) {
+      const isFree = region.isLastUse(value) && !region.readsWithin(op, held.storage);
+      if (isFree && !taken.has(held.storage)) {
         taken.add(held.storage);
         return { kind: "tile", tile: held };
       }
@@ -146,7 +147,7 @@ function atMost(lowering: Lowering, next: Expression, index: Local, to: Expressi
 }
 
 function loop(op: Op<"loop">, lowering: Lowering, region: RegionLowering): void {
-  const { lower, upper, step, initial } = op.operands;
+  const { lower, upper, step } = op.operands;
   const { body } = op.regions;
   const [from, to, by] = [lower, upper, step].map((value) => lowering.scalar(value));
   if (from === undefined || to === undefined || by === undefined) throw new Error("no bounds");
@@ -157,7 +158,7 @@ function loop(op: Op<"loop">, lowering: Lowering, region: RegionLowering): void 
       operation(compareOf(type, "le_s"), by, zero(type)),
       lowering.fault("step", "", op.location),
     );
-  const carries = beginCarries(lowering, region, initial);
+  const carries = beginCarries(lowering, region, op);
   const index = lowering.b.variable(from, "i");
   const [parameter, ...carried] = body.parameters;
   const breaks = op.attributes.breaks === true;
@@ -217,7 +218,7 @@ function repeat(
 
 function whileLoop(op: Op<"while">, lowering: Lowering, region: RegionLowering): void {
   const { condition, body } = op.regions;
-  const carries = beginCarries(lowering, region, op.operands.initial);
+  const carries = beginCarries(lowering, region, op);
   const breaks = op.attributes.breaks === true;
   const stop = breaks ? lowering.b.local("i32", "stop") : undefined;
   if (stop !== undefined) lowering.b.set(stop, i32.of(0));

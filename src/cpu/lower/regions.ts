@@ -3,9 +3,10 @@
  * computed where they stand, and their memory is given back behind their last use.
  */
 import type { AnyOp, Region, Value } from "../../ir/node.ts";
+import { statedOrder } from "../../ir/traits.ts";
 import { opTable, ruleOf } from "../../ir/ops.ts";
 import type { OpRules, SomeOpRules } from "../../ir/ops.ts";
-import { regionList, walkOps, yieldedValues } from "../../ir/traverse.ts";
+import { operandValues, regionList, walkOps, yieldedValues } from "../../ir/traverse.ts";
 import { regionUses } from "./analysis.ts";
 import type { RegionUses, UseQuestions } from "./analysis.ts";
 import { dtypeOf, elementwise, repeatsRows, shapeOf, unitAxes } from "./lazy.ts";
@@ -44,6 +45,23 @@ export class RegionLowering {
       if ((this.#lastUse.get(other) ?? -1) > this.#index) return false;
     }
     return true;
+  }
+
+  /** Whether the regions of an op read a storage, which the op then may not change between their rounds. */
+  readsWithin(op: AnyOp, storage: Storage): boolean {
+    const { values, storages } = this.lowering;
+    const seen = new Set<Value>();
+    const pending: Value[] = [];
+    for (const region of regionList(op))
+      walkOps(region, (inner) => pending.push(...operandValues(inner)));
+    for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
+      if (seen.has(value)) continue;
+      seen.add(value);
+      if (storages.get(value) === storage) return true;
+      const held = values.get(value);
+      if (held?.kind === "lazy") pending.push(...operandValues(held.op));
+    }
+    return false;
   }
 
   /** Keeps a storage, which a rule has taken for the results of its op, from ending inside of the op's regions. */
@@ -113,6 +131,7 @@ export class RegionLowering {
   #op(op: AnyOp, uses: RegionUses): void {
     const { lowering } = this;
     if (op.kind === "load") requireUsable(lowering, op, op.operands.ref);
+    if (statedOrder(op).scope === "cluster") lowering.refuse(op, "a cluster of blocks");
     if (uses.inline.has(op)) {
       for (const result of op.results) lowering.hold(result, { kind: "lazy", op });
       return;

@@ -4,7 +4,7 @@
  *
  *   --count N      how many programs; 1000 unless given
  *   --seed N       where to begin; the time of day unless given
- *   --devices A,B  of simulator, emulator and gpu; the simulator unless given, "none" for the evaluator alone
+ *   --devices A,B  of simulator, emulator, cpu and gpu; the simulator unless given, "none" for the evaluator alone
  *   --rewrites     instead, each pass is checked by exact arithmetic (`src/graph/verify/rewrites.ts`)
  *   --jobs N       processes at a time; 1 unless given
  *   --show         prints the program of --seed, and nothing else
@@ -33,7 +33,7 @@ const settings = scriptOptions(import.meta.url, {
   serve: { type: "boolean", default: false },
 });
 
-const deviceNames = ["simulator", "emulator", "gpu"] as const;
+const deviceNames = ["simulator", "emulator", "cpu", "gpu"] as const;
 
 /** Seeds that a process tries at a time, and how long they may take. */
 const [batchSize, batchMilliseconds] = [25, 600_000];
