@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { i32, kernel, tensor, u32 } from "../src/index.ts";
 import { matrixCases } from "./matrix/index.ts";
 import { runCaseBy } from "./matrix/case.ts";
+import { f32, fromNumbers, kernel, loop, tensor, toNumbers } from "../src/index.ts";
 import { exampleKernels } from "./example-kernels.ts";
 import { lowerToLoops } from "../src/cpu/lower/index.ts";
 import { loopsText } from "../src/cpu/loops/print.ts";
@@ -53,6 +54,19 @@ test("random kernels agree with the simulator", async () => {
 function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+test("what the rounds of a loop read keeps its value while the loop changes what it began with", () => {
+  const sums = kernel(
+    { name: "sums", inputs: { x: tensor(f32, [1]) }, outputs: { out: tensor(f32, [8]) } },
+    ({ x, out }) => {
+      const wide = x.load().add(1).broadcastTo([8]);
+      out.store(loop({ to: 3, carry: wide }, (_, sum) => sum.mul(2).add(wide)));
+    },
+  );
+  const found = cpuResults(sums, { x: fromNumbers(f32, [1], [3]) });
+  // ((4·2 + 4)·2 + 4)·2 + 4
+  expect([...toNumbers(found["out"] ?? fromNumbers(f32, [0], []))]).toEqual(Array(8).fill(60));
+});
 
 test("what is refused has a code and the user's line", () => {
   const cluster = exampleKernels["cluster"];
