@@ -3,10 +3,9 @@
  * around every array. All of the matrix: CPU_MATRIX=1 npx vitest run test/cpu-kernels.test.ts
  */
 import { expect, test } from "vitest";
-import { i32, kernel, tensor, u32 } from "../src/index.ts";
 import { matrixCases } from "./matrix/index.ts";
 import { runCaseBy } from "./matrix/case.ts";
-import { f32, fromNumbers, kernel, loop, tensor, toNumbers } from "../src/index.ts";
+import { f32, fromNumbers, i32, kernel, loop, tensor, toNumbers, u32 } from "../src/index.ts";
 import { exampleKernels } from "./example-kernels.ts";
 import { lowerToLoops } from "../src/cpu/lower/index.ts";
 import { loopsText } from "../src/cpu/loops/print.ts";

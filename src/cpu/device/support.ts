@@ -5,6 +5,12 @@ import type { CpuFeatures } from "../compiled-kernel.ts";
 /** A module with nothing in it. */
 const nothing = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
+/** A function of v128: engines without vectors refuse it. */
+const vectors = Uint8Array.of(
+  ...[...nothing, 1, 6, 1, 0x60, 1, 0x7b, 1, 0x7b],
+  ...[3, 2, 1, 0, 10, 6, 1, 4, 0, 0x20, 0, 0x0b],
+);
+
 let known: { readonly refusal: (() => TilewrightError) | undefined } | undefined;
 
 /** Throws where there is no WebAssembly, or the page's policy forbids to compile any. */
@@ -25,7 +31,15 @@ function refusalOf(): (() => TilewrightError) | undefined {
       });
   try {
     void new there.Module(nothing);
-    return undefined;
+    if (there.validate(vectors)) return undefined;
+    return () =>
+      new TilewrightError({
+        code: "TW4703",
+        message:
+          "this host has no vectors of WebAssembly, which kernels are compiled to for the CPU",
+        expected: "an engine with WebAssembly and its vectors of 128 bits",
+        found: "an engine that knows no v128",
+      });
   } catch (error) {
     const found = error instanceof Error ? error.message : String(error);
     return () =>
