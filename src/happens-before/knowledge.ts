@@ -81,9 +81,9 @@ export class Knowledge {
   }
 
   /** With a product or copy of a form known to be issued. */
-  withIssued(form: string, epoch: Epoch): Knowledge {
+  withIssued(form: string, { agent, count }: Epoch): Knowledge {
     const { generic, shared, global, tensor } = this;
-    return new Knowledge(generic, shared, global, tensor.with(form, epoch));
+    return new Knowledge(generic, shared, global, tensor.with(form, agent, count));
   }
 
   /** What a product may rely on in tensor memory, which follows those of a form. */

@@ -12,8 +12,8 @@ test("what is issued is followed by its own form alone", () => {
 });
 
 test("joins know of both, and are one of the two that covers the other", () => {
-  const one = ProductOrder.none.with("a", epoch);
-  const two = ProductOrder.none.with("b", { agent: 5, count: 1 });
+  const one = ProductOrder.none.with("a", 3, 2);
+  const two = ProductOrder.none.with("b", 5, 1);
   const both = one.join(two);
   expect(both.of("a").includes(3, 2) && both.of("b").includes(5, 1)).toBe(true);
   expect(both.join(one)).toBe(both);

@@ -5,7 +5,6 @@
  *   { "0 128,64 f16": clock of products on 64 columns, "copy": clock of copies }
  */
 import { Clock } from "./clock.ts";
-import type { Epoch } from "./knowledge.ts";
 
 export class ProductOrder {
   static readonly none = new ProductOrder(new Map());
@@ -21,7 +20,7 @@ export class ProductOrder {
     return this.#clocks.get(form) ?? Clock.empty;
   }
 
-  with(form: string, { agent, count }: Epoch): ProductOrder {
+  with(form: string, agent: number, count: number): ProductOrder {
     return new ProductOrder(new Map([...this.#clocks, [form, this.of(form).with(agent, count)]]));
   }
 

@@ -13,6 +13,8 @@ export interface EditedRun {
   readonly ptx: string;
   /** Codes of what was found, each once, but for elements of outputs that these kernels never write. */
   readonly codes: readonly string[];
+  /** What was found, but for such elements. */
+  readonly findings: readonly TilewrightError[];
   /** Undefined where the launch was given up. */
   readonly results: { readonly [name: string]: HostArray } | undefined;
 }
@@ -46,18 +48,18 @@ export async function runEdited(
   try {
     const compiled = kernelFromCompiled(manifestOf(kernel, plan, ptx), ptx);
     const results = await device.run(compiled, inputs);
-    return { ptx, codes: codesOf(found), results };
+    return { ptx, ...foundOf(found), results };
   } catch (error) {
     if (found.length === 0) throw error;
-    return { ptx, codes: codesOf(found), results: undefined };
+    return { ptx, ...foundOf(found), results: undefined };
   } finally {
     device.dispose();
   }
 }
 
-function codesOf(findings: readonly TilewrightError[]): readonly string[] {
-  const codes = findings.map(({ code }) => code).filter((code) => code !== "TW3020");
-  return [...new Set(codes)];
+function foundOf(all: readonly TilewrightError[]): Pick<EditedRun, "codes" | "findings"> {
+  const findings = all.filter(({ code }) => code !== "TW3020");
+  return { findings, codes: [...new Set(findings.map(({ code }) => code))] };
 }
 
 /** PTX without the lines that match. */

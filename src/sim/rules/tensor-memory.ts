@@ -90,7 +90,7 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
     const scales = scaleSlots.map(inBlocks);
     const begins = adding !== undefined && scalarAt(agent, adding) === 0;
     const issue = beginIssue(agent, { writes: true });
-    const form = formOf(into[0] ?? viewAt(agent, slots[0] ?? 0), left.dtype);
+    const form = formOf(into[0] ?? viewAt(agent, slots[0] ?? 0), left.dtype, kind);
     const behindCopies = behind(issue, copies);
     for (const view of [...from, ...by]) checkRead(agent, issue, view);
     for (const view of scales.flat()) checkRead(agent, behindCopies, view);
@@ -119,8 +119,13 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
 const copies = "copy";
 
 /** Products on one place by one kind of instruction follow each other; others that touch may be over in any order. */
-function formOf({ offset, sizes }: View, { kind, bits, name }: DType): string {
-  return `${offset} ${sizes.join()} ${kind === "float" ? `${name === "tf32" ? "tf" : ""}${bits}` : "integers"}`;
+function formOf(
+  { offset, sizes }: View,
+  { kind, bits, name }: DType,
+  scaled: ScaledKind | undefined,
+): string {
+  const plain = kind === "float" ? `${name === "tf32" ? "tf" : ""}${bits}` : "integers";
+  return `${offset} ${sizes.join()} ${scaled?.name ?? plain}`;
 }
 
 function behind(issue: Issue, form: string): Issue {

@@ -11,7 +11,7 @@ import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
 import type { TmemShape, tensorMemoryOps } from "../../../ir/ops/tensor-memory.ts";
 import { scaledKindOf } from "../../../ir/infer/tensor-memory-scales.ts";
-import { refOf } from "../../../ir/traverse.ts";
+import { refOf, walkOps } from "../../../ir/traverse.ts";
 import { elementTable } from "../../../layout/algebra/element-maps.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 import {
@@ -69,6 +69,9 @@ export function openTensorMemory(context: EmitContext): void {
   const columns = kernelColumns(context.kernel);
   if (columns === 0) return;
   const { code } = context;
+  walkOps(context.kernel.body, ({ kind, location }) => {
+    if (kind === "alloc_tmem") code.at(location);
+  });
   const isFirst = inFirstWarp(context);
   const skip = code.label("allocated");
   code.jumpIf(isFirst, skip, { negated: true, uniform: true });
