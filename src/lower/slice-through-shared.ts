@@ -194,8 +194,8 @@ function load(context: RewriteContext, ref: Value): Value {
   return context.createOne("load", { ref, indices: [] }, {});
 }
 
-/** Shared memory is allocated in the body of the kernel, whose first ops these allocations become. */
-function allocatedFirst(kernel: Kernel, allocations: ReadonlySet<Value>): Kernel {
+/** Memory is allocated in the body of the kernel, whose first ops these allocations become. */
+export function allocatedFirst(kernel: Kernel, allocations: ReadonlySet<Value>): Kernel {
   const taken: AnyOp[] = [];
   const strip = (region: Region): Region =>
     changeOps(

@@ -40,6 +40,7 @@ import { verifyPlaced } from "./verify/index.ts";
 import { deadCode } from "../passes/dead-code.ts";
 import { requirePins } from "./pins.ts";
 import { placeRearranged } from "./slice-through-shared.ts";
+import { tensorProducts } from "./tensor-products.ts";
 import { simplify } from "./simplify.ts";
 import type { SimplifyOptions } from "./simplify.ts";
 import { withoutMeanings } from "./strip-inline-ptx-reference.ts";
@@ -98,13 +99,21 @@ function* placing(
   return { kernel, placement: withMemory(placement, allocated) };
 }
 
-/** Places a kernel with software-pipelined loops; without pipelining where shared memory has no room for it. */
+/** Places a kernel with software-pipelined loops and products in tensor memory; without the latter, and then the former, where memory has no room for them. */
 function* placePipelined(
   kernel: Kernel,
   target: Target,
   options: PlacingOptions,
 ): Coroutine<Placement> {
   const pipelined = pipelineLoops(kernel, target);
+  const inTensors = tensorProducts(pipelined, target);
+  if (inTensors !== pipelined) {
+    const placement = yield* placedIfPossible(inTensors, target, options);
+    if (placement !== undefined) {
+      options.observe?.("pipeline", inTensors);
+      return placement;
+    }
+  }
   if (pipelined === kernel) return yield* placeRearranged(kernel, target, options);
   try {
     const placement = withMemory(yield* placeRearranged(pipelined, target, options));
@@ -113,6 +122,19 @@ function* placePipelined(
   } catch (error) {
     if (!(error instanceof TilewrightError) || asksForDepth(kernel)) throw error;
     return yield* placeRearranged(kernel, target, options);
+  }
+}
+
+function* placedIfPossible(
+  kernel: Kernel,
+  target: Target,
+  options: PlacingOptions,
+): Coroutine<Placement | undefined> {
+  try {
+    return withMemory(yield* placeRearranged(kernel, target, options));
+  } catch (error) {
+    if (error instanceof TilewrightError) return undefined;
+    throw error;
   }
 }
 

@@ -96,6 +96,11 @@ export function usualTmemShape(rows: number): TmemShape {
   return rows === 128 ? "32x32b" : "16x256b";
 }
 
+/** Columns that are moved together, side by side as often as there are any: the greatest power of two that divides them. */
+export function tmemPart(columns: number): number {
+  return columns & -columns;
+}
+
 /** The shape of the tile that is moved. */
 function accessed(
   draft: Draft<"tmem_load" | "tmem_store">,
@@ -116,10 +121,12 @@ function accessed(
   // Of 8 and 16 bits a lane has whole words.
   const groups = Math.max(1, warps / warpsPerGroup);
   const least = groups * accessColumns[by] * Math.max(1, 32 / ref.dtype.bits);
-  const isPower = (columns & (columns - 1)) === 0;
-  if (shape.length !== 2 || !accessRows[by].includes(rows) || columns < least || !isPower)
+  // Several warpgroups divide a power of two; one alone takes others part by part.
+  const part = tmemPart(columns);
+  const fits = part >= least && (part === columns || groups === 1);
+  if (shape.length !== 2 || !accessRows[by].includes(rows) || !fits)
     fail(draft, "TW2306", `${by} does not move ${typeText(ref)}`, {
-      expected: `[${accessRows[by].join(" or ")}, columns], ${least} columns or more, a power of two`,
+      expected: `[${accessRows[by].join(" or ")}, columns], ${least} columns or more, ${groups === 1 ? `a multiple of ${least}` : "a power of two"}`,
       found: shapeText(shape),
     });
   if (warps < warpsPerGroup)

@@ -15,7 +15,7 @@ import { splitTerms } from "../../lang/index.ts";
 import type { SplitPrecision } from "../../lang/index.ts";
 import { multipliedFormat } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import type { ProductInstruction } from "../../targets/product-instructions.ts";
+import type { ProductInstruction, ProductMemory } from "../../targets/product-instructions.ts";
 
 /** Which part of a is multiplied with which of b. */
 export type Term = readonly [a: number, b: number];
@@ -45,6 +45,14 @@ export function recipeOf(problem: MatmulProblem): Recipe | undefined {
   const recipe = known.get(problem) ?? foundRecipe(problem);
   if (recipe !== undefined) known.set(problem, recipe);
   return recipe;
+}
+
+/** The same for an instruction that adds up elsewhere: tcgen05 takes elements of 8 bits along either axis. */
+export function recipeIn(problem: MatmulProblem, sums: ProductMemory): Recipe | undefined {
+  const recipe = recipeOf(problem);
+  return recipe !== undefined && sums === "tensor" && recipe.a.bits === 8
+    ? { ...recipe, alongK: false }
+    : recipe;
 }
 
 function foundRecipe(problem: MatmulProblem): Recipe | undefined {

@@ -62,7 +62,6 @@ import {
   startProducts,
   storeSums,
   tensorScratch,
-  tensorSumsOf,
   tensorThreads,
 } from "./mainloop/tensor-memory.ts";
 import { groupOf, oneTile, tileOrder, wholeTiles } from "./scheduler/tile-scheduler.ts";
@@ -285,6 +284,9 @@ interface Arguments {
   readonly rightTiles: Ref;
   readonly full: Barrier;
   readonly empty: Barrier;
+  readonly sums?: Ref | undefined;
+  readonly summed?: Barrier | undefined;
+  readonly taken?: Barrier | undefined;
 }
 
 function workOf(
@@ -293,7 +295,7 @@ function workOf(
   argument: Arguments,
 ): Work {
   const { problem, configuration, copiesOut } = form;
-  const { out, leftTiles, rightTiles, full, empty } = argument;
+  const { out, leftTiles, rightTiles, full, empty, sums, summed, taken } = argument;
   const { schedule, cluster } = configuration;
   const named = argument as unknown as { readonly [name: string]: Ref };
   const zero = constant(dtypes.i32, 0);
@@ -360,7 +362,7 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
-    tensor: form.sums === "tensor" ? tensorSumsOf(argument) : undefined,
+    tensor: sums && summed && taken && { sums, summed, taken },
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
     counting: counter === undefined ? undefined : countingOf(named, counter, zero.add(workers)),

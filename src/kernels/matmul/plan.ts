@@ -63,7 +63,7 @@ import { prologueOf, requireRoom } from "./problem.ts";
 import { refused } from "./argument-errors.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { suitsBlocks } from "./block-scales.ts";
-import { recipeOf } from "./f32-emulation.ts";
+import { recipeIn, recipeOf } from "./f32-emulation.ts";
 import { sumsMemory } from "../../targets/product-instructions.ts";
 import { withRoom } from "./heuristics/shared-memory-fit.ts";
 import { missingProduct } from "./weights/sparse-weights.ts";
@@ -506,9 +506,9 @@ function formOf(
   target: Target,
   location: Location,
 ): PersistentForm {
-  const recipe = recipeOf(problem);
-  if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
   const sums = sumsMemory(target);
+  const recipe = recipeIn(problem, sums);
+  if (recipe === undefined) throw new Error("no tensor core multiplies these formats");
   const prepared = preparationsOf(problem, recipe, sizes, { ...configuration, sums });
   const aligned = rowAlignment(problem.views?.out, sizes.n);
   const copiesOut = copiesResult(problem, configuration) && isCopied(problem.out.dtype, aligned);

@@ -7,7 +7,7 @@
  *   | major | contiguous axis          | other axis                          | formats          |
  *   |-------|--------------------------|-------------------------------------|------------------|
  *   | K     | k, one width an 8-row block | m or n, one width a row          | 8, 16, 32 bits   |
- *   | MN    | m or n, one width a block | k, one width a row                 | 16 bits          |
+ *   | MN    | m or n, one width a block | k, one width a row                 | 16 bits; tcgen05 8, too |
  *
  * TMA writes a box of at most five axes, 256 elements each, densely, the last axis contiguous
  * and as wide as the swizzle. A tiled layout is one box whose axes are tiles and insides of tiles.
@@ -29,6 +29,8 @@ export interface WgmmaOperand {
   readonly k: number;
   /** Elements along `mn` that one instruction reads: 64 for the left operand, n for the right. */
   readonly count: number;
+  /** Whether elements of 8 bits may be contiguous along `mn`, too, as tcgen05 takes them. */
+  readonly turnsBytes?: boolean;
 }
 
 /** Which axis of a legal operand is contiguous, and the strides of its descriptor, in bytes. */
@@ -59,7 +61,8 @@ export function wgmmaForm(view: SharedView, operand: WgmmaOperand): WgmmaForm | 
   if (problem !== undefined) return problem;
   if (k.step === bytes) return rowsForm("k", k, mn, view, operand.count);
   if (mn.step !== bytes) return "neither axis is contiguous";
-  if (bits !== 16) return `elements of ${bits} bits must be contiguous along k`;
+  if (bits !== 16 && !(bits === 8 && operand.turnsBytes === true))
+    return `elements of ${bits} bits must be contiguous along k`;
   return rowsForm("mn", mn, k, view, Infinity);
 }
 

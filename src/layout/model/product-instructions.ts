@@ -12,6 +12,7 @@
 import { f16, i8, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
+import { tcgen05Accumulators } from "../../ir/infer/tensor-memory.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import { kindOfScaledDot } from "../../ir/infer/scaled-dot.ts";
 import { isSummedShort } from "../../ir/precisions.ts";
@@ -28,6 +29,7 @@ import type { SharedWindow } from "./windows.ts";
 import {
   columnGrain,
   hasInstruction,
+  multipliesOn,
   productInstructions,
 } from "../../targets/product-instructions.ts";
 import type { ProductInstruction } from "../../targets/product-instructions.ts";
@@ -82,7 +84,9 @@ function findOperandProblem(
   if (views === undefined) return "the window is reshaped across what is stored apart";
   const axes = operandAxes[side];
   const count = side === "left" ? (rows ?? slabRows) : (window.shape[axes.mn] ?? 1);
-  const own = views.map((view) => wgmmaProblem(view, { ...axes, count })).find((each) => each);
+  const own = views
+    .map((view) => wgmmaProblem(view, { ...axes, count, turnsBytes: rows !== undefined }))
+    .find((each) => each);
   if (own !== undefined || side === "right" || rows !== undefined) return own;
   return views.every((view) => groupOffsets(view, warps) !== undefined)
     ? undefined
@@ -263,17 +267,18 @@ export function tensorShapeProblem(
   const [left, right] = [matrixOf(op.operands.left), matrixOf(op.operands.right)];
   const { dtype, precision } = op.attributes;
   if (precision !== "native") return `it does not round f32 (precision ${precision})`;
-  // What it sums of FP8 is not what the language says of a dot.
-  const isKnown = instruction.factors.includes(left.dtype.name) && left.dtype.bits >= 16;
-  if (!isKnown || left.dtype !== right.dtype || dtype.name !== "f32")
+  // Of FP8 it sums more than a dot is said to, promoted or not.
+  const isKnown = [left, right].every((each) => multipliesOn(target, instruction, each.dtype.name));
+  if (!isKnown || !tcgen05Accumulators(left.dtype, right.dtype).includes(dtype.name))
     return `it does not multiply ${left.dtype.name} by ${right.dtype.name} into ${dtype.name}`;
   const [m = 0, k = 0] = left.shape;
   const n = right.shape[1] ?? 0;
-  const { rows, integerColumns, depthBits } = instruction.shape;
-  const isPower = (n & (n - 1)) === 0;
+  const { rows, integerColumns: grain, depthBits } = instruction.shape;
   if (!rows.includes(m)) return `it has ${rows.join(" or ")} rows, not ${m}`;
-  if (!isPower || n < integerColumns || n > target.tensorMemoryColumns)
-    return `${n} columns are no power of two from ${integerColumns} on that it has`;
+  if (n % grain !== 0 || n > target.tensorMemoryColumns)
+    return `${n} columns are no multiple of ${grain} up to ${target.tensorMemoryColumns}`;
+  if ((n & (n - 1)) !== 0 && warps > warpsPerGroup)
+    return `${warps} warps do not divide ${n} columns`;
   const depth = depthBits / left.dtype.bits;
   return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
 }

@@ -38,7 +38,10 @@ export function requireFeatures(op: AnyOp, target: Target): void {
     );
   if (op.kind === "tcgen05_mma") {
     const { dtype } = refOf(op.operands.a);
-    if (!multipliesOn(target, tensor, dtype.name))
+    if (
+      tensor.factors.some((each) => each === dtype.name) &&
+      !multipliesOn(target, tensor, dtype.name)
+    )
       throw targetError(
         op,
         target,

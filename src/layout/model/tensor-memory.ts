@@ -14,7 +14,7 @@
  * bits that share a word are its lowest register bits. Where a thread has several warpgroups, each has its share of the columns.
  */
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
-import { tmemPacking, usualTmemShape } from "../../ir/infer/tensor-memory.ts";
+import { tmemPacking, tmemPart, usualTmemShape } from "../../ir/infer/tensor-memory.ts";
 import { tmemShapeNamed } from "../../ir/ops/tensor-memory.ts";
 import type { TmemShape } from "../../ir/ops/tensor-memory.ts";
 import { isWindow } from "../../ir/traits.ts";
@@ -131,7 +131,7 @@ const patterns: { readonly [S in TmemShape]: (rows: number) => Bits } = {
   }),
 };
 
-/** The register layout of a tile [rows, columns] that the shape moves, whose elements have so many bits. */
+/** The register layout of a tile [rows, columns] that the shape moves part by part, whose elements have so many bits. */
 export function tmemRegisters(
   shape: TmemShape,
   [rows = 0, columns = 0]: readonly number[],
@@ -154,7 +154,7 @@ export function tmemRegisters(
   );
   const quarters = quartersOf[kind];
   const free =
-    Math.log2(columns) -
+    Math.log2(tmemPart(columns)) -
     inWord -
     first.length -
     last.length -

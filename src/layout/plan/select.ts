@@ -32,6 +32,7 @@ import {
   operandProblem,
   tileOf,
   warpGrid,
+  tensorShapeProblem,
   wgmmaShapeProblem,
 } from "../model/product-instructions.ts";
 import type { Product } from "../model/product-instructions.ts";
@@ -40,6 +41,10 @@ import {
   productInstructions,
   tensorMemoryInstruction,
 } from "../../targets/product-instructions.ts";
+
+/** Why a product that tensor memory has is made by fragments all the same (`lower/tensor-products.ts`). */
+const aloneProblem =
+  "no loop carries its sum, and to store factors and wait takes longer than fragments do, or finds no room";
 
 /** Products that must do without wgmma, by their results, with the reason. */
 export type Refusals = ReadonlyMap<Value, string>;
@@ -178,7 +183,7 @@ class Selection {
     const reason =
       tensor?.factors.includes(mmaFormat(right).name) !== true
         ? `no wgmma: ${notWgmma}`
-        : `no ${tensor.name}: its sum is a tile, and no loop carries it that copies its blocks ahead`;
+        : `no ${tensor.name}: ${tensorShapeProblem(op, this.#target, warps) ?? aloneProblem}`;
     return notMma === undefined
       ? { instruction: "mma.sync", reads: [], warps: warpGrid(op, warps), reason }
       : { instruction: "fma", reads: [], reason: `${reason}; no mma.sync: ${notMma}` };

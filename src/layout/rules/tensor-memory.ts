@@ -5,6 +5,7 @@
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { tensorMemoryOps } from "../../ir/ops/tensor-memory.ts";
+import { tmemPart } from "../../ir/infer/tensor-memory.ts";
 import { shapeText } from "../../ir/size.ts";
 import { operandValues, refOf } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -61,10 +62,12 @@ function requireMatrix(op: Op<"tmem_load"> | Op<"tmem_store">, context: LayoutCo
   const root = tmemRoot(op.operands.ref, context.surroundings.windows.definitions);
   const storage = tmemStorage(root);
   const { bits } = root.attributes.dtype;
-  const columns = refOf(op.operands.ref).shape.at(-1);
+  const columns = Number(refOf(op.operands.ref).shape.at(-1));
   if (storage.kind === "scales") refuseStorage(op, root, "a matrix, not scales");
   else if (storage.kind === "pair" && columns !== root.attributes.shape.at(-1))
     refuseStorage(op, root, "all columns of a tile, of which each half of the lanes has half");
+  else if (storage.kind === "pair" && tmemPart(columns) !== columns)
+    refuseStorage(op, root, "a power of two of columns, of which each half of the lanes has half");
   else if (bits === 8 && storage.packing === 1)
     refuseStorage(op, root, "{ packed: true } of 8 bits");
 }

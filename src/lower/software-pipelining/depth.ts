@@ -6,10 +6,11 @@
  *   sm_90a, 228 KiB; bf16 128 × 64 and 64 × 128, 32 KiB a step:   two blocks of 3 steps
  *                    bf16 128 × 64 and 64 × 256, 48 KiB a step:   one block of 4 steps
  */
-import type { Kernel } from "../../ir/node.ts";
+import type { Kernel, Value } from "../../ir/node.ts";
 import { allocatesShared } from "../../ir/traits.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import type { Target } from "../../targets/target.ts";
+import { tileOf } from "../../layout/model/product-instructions.ts";
 import type { LoopPlan } from "./plan.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 
@@ -21,10 +22,17 @@ const enoughSteps = 3;
 const reserve = kibibyte;
 
 /** The depth that the loop asks for, or that there is room for; 1 where copies ahead find none. */
-export function depthOf({ loop, copies }: LoopPlan, kernel: Kernel, target: Target): number {
+export function depthOf(
+  { loop, copies, products }: LoopPlan,
+  kernel: Kernel,
+  target: Target,
+): number {
   const { depth } = loop.attributes;
   if (depth !== undefined) return depth;
-  const bytes = copies.reduce((total, copied) => total + copied.bytes, 0);
+  const stored = products.flatMap((product) => product.stored.map(tileBytes));
+  const bytes = [...copies.map((copied) => copied.bytes), ...stored].reduce(
+    (sum, one) => sum + one,
+  );
   const others = sharedBytes(kernel) + reserve;
   const steps = (blocks: number): number => {
     // The hardware keeps 1 KiB of every block's shared memory for itself.
@@ -33,6 +41,14 @@ export function depthOf({ loop, copies }: LoopPlan, kernel: Kernel, target: Targ
     return Math.max(1, Math.min(mostSteps, Math.floor(room / bytes)));
   };
   return steps(2) >= enoughSteps ? steps(2) : steps(1);
+}
+
+function tileBytes(value: Value): number {
+  const { dtype, shape } = tileOf(value);
+  return packedBytes(
+    dtype,
+    shape.reduce((all, extent) => all * extent, 1),
+  );
 }
 
 /** What the kernel's own shared memory takes. */

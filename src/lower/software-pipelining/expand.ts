@@ -21,6 +21,7 @@ import {
 } from "../../ir/rewrite/substitute.ts";
 import { yieldedValues } from "../../ir/traverse.ts";
 import { scalarType } from "../../ir/types.ts";
+import { tileOf } from "../../layout/model/product-instructions.ts";
 import type { CopiedLoad, LoopPlan } from "./plan.ts";
 import { Writer } from "./writer.ts";
 
@@ -55,6 +56,8 @@ class Expansion {
   /** Those of them that lie in tensor memory, by their carries, and the barrier of each stage that their products are told by. */
   readonly #tensors = new Map<number, Value>();
   readonly #multiplied: Value | undefined;
+  /** Rings of the factors that are computed. */
+  readonly #stored = new Map<Value, Value>();
   readonly #rings: readonly Ring[];
   readonly #full: Value;
   /** What lies between the index of a step and that of the step which is copied in it. */
@@ -82,6 +85,16 @@ class Expansion {
       const attributes = { dtype: type.dtype, shape: type.shape, name: "sums" };
       this.#tensors.set(carry, writer.one("alloc_tmem", {}, attributes));
     }
+    for (const value of plan.products.flatMap(({ stored }) => stored)) {
+      const { dtype, shape } = tileOf(value);
+      const attributes = {
+        space: "smem",
+        dtype,
+        shape: [depth, ...shape],
+        name: "factor",
+      } as const;
+      this.#stored.set(value, writer.one("alloc", {}, attributes));
+    }
     const tells = { count: depth, arrivals: 1, name: "multiplied" };
     this.#multiplied =
       this.#tensors.size === 0 ? undefined : writer.one("alloc_barrier", {}, tells);
@@ -100,7 +113,7 @@ class Expansion {
     const types = [lower, ...initial].map(({ type }) => type);
     const body = writer.region(types, (parameters) => this.#step(parameters));
     const results = writer.add("loop", { lower, upper, step, initial }, {}, { body });
-    this.#waitLast(results.slice(-1));
+    this.#waitLast(results.at(-3));
     return results.slice(0, -3).map((value, carry) => {
       if (!this.#sums.has(carry)) return value;
       const ref = this.#tensors.get(carry);
@@ -151,7 +164,7 @@ class Expansion {
     const flies = this.#sums.size > 0;
     if (!flies) this.#refill(index, filling);
     const yielded = this.#compute(parameters, slot);
-    if (this.#multiplied !== undefined) this.#tell(index, slot, filling);
+    if (this.#multiplied !== undefined) this.#tell(index, slot);
     const handed = flies && this.#tensors.size === 0 ? this.#wait(yielded) : yielded;
     if (flies) this.#refill(index, filling);
     const next = writer.following(slot, this.#depth);
@@ -179,7 +192,7 @@ class Expansion {
         // Nobody uses it where products read the window themselves.
         substitution.set(result, this.#writer.one("load", { ref, indices: [] }, {}));
       } else if (op.kind === "dot" && flying.has(op) && result !== undefined)
-        substitution.set(result, this.#product(op, substitution, windows));
+        substitution.set(result, this.#product(op, substitution, windows, slot));
       else
         this.#writer.append(
           changeRegions(substituteOperands(op, substitution), (region) =>
@@ -195,14 +208,42 @@ class Expansion {
     dot: Op<"dot">,
     substitution: ReadonlyMap<Value, Value>,
     windows: ReadonlyMap<Value, Value>,
+    slot: Value,
   ): Value {
     const { carry } = this.#plan.products.find((each) => each.dot === dot) ?? { carry: -1 };
     const sums = this.#tensors.get(carry);
     if (sums === undefined) return this.#multiply(dot, substitution, windows);
-    const [a, b] = [windows.get(dot.operands.left), windows.get(dot.operands.right)];
-    if (a === undefined || b === undefined) throw new Error("a product of copied blocks");
+    const factor = (value: Value): Value =>
+      windows.get(value) ??
+      this.#storedFactor(value, substitution, slot) ??
+      this.#turnedWindow(value, windows);
+    const [a, b] = [factor(dot.operands.left), factor(dot.operands.right)];
+    if (this.#stored.has(dot.operands.left) || this.#stored.has(dot.operands.right))
+      this.#writer.add("proxy_fence", {}, { space: "smem" }, {});
     this.#writer.add("tcgen05_mma", { sums, a, b }, {}, {});
     return this.#writer.number(0);
+  }
+
+  /** A computed factor in the slot of its ring, where products read it; undefined where it is none. */
+  #storedFactor(
+    value: Value,
+    substitution: ReadonlyMap<Value, Value>,
+    slot: Value,
+  ): Value | undefined {
+    const memory = this.#stored.get(value);
+    if (memory === undefined) return undefined;
+    const ref = this.#writer.slotOf(memory, slot);
+    const stored = substitution.get(value) ?? value;
+    this.#writer.add("store", { ref, value: stored, indices: [] }, {}, {});
+    return ref;
+  }
+
+  /** The block that a factor is the transpose of, turned. */
+  #turnedWindow(value: Value, windows: ReadonlyMap<Value, Value>): Value {
+    const op = this.#plan.loop.regions.body.ops.find(({ results }) => results.includes(value));
+    const ref = op?.kind === "transpose" ? windows.get(op.operands.source) : undefined;
+    if (ref === undefined) throw new Error("a product of copied blocks");
+    return this.#writer.one("transpose_ref", { ref }, { permutation: [1, 0] });
   }
 
   #multiply(
@@ -219,27 +260,28 @@ class Expansion {
   }
 
   /** A commit arrives when the products of this step are over; those of the step before are from here on. */
-  #tell(index: Value, slot: Value, before: Value): void {
+  #tell(index: Value, slot: Value): void {
     const writer = this.#writer;
     const barrier = this.#multiplied;
     if (barrier === undefined) return;
     writer.add("tcgen05_commit", { barrier, index: slot }, {}, {});
-    this.#waitIf(this.#plan.loop.operands.lower, index, before);
+    this.#waitIf(this.#plan.loop.operands.lower, index, slot);
   }
 
   /** The products of the last step, if there was one. */
-  #waitLast([last]: readonly Value[]): void {
+  #waitLast(behind: Value | undefined): void {
     const { lower, upper } = this.#plan.loop.operands;
-    if (last !== undefined) this.#waitIf(lower, upper, last);
+    if (behind !== undefined) this.#waitIf(lower, upper, behind);
   }
 
-  /** Waits for the products of a slot where one number is less than another. */
-  #waitIf(left: Value, right: Value, index: Value): void {
+  /** Waits for the products of the slot before another where one number is less than another. */
+  #waitIf(left: Value, right: Value, behind: Value): void {
     const writer = this.#writer;
     const barrier = this.#multiplied;
     if (barrier === undefined) return;
     const condition = writer.one("compare", { left, right }, { predicate: "lt" });
     const then = writer.region([], () => {
+      const index = writer.preceding(behind, this.#depth);
       writer.add("barrier_wait", { barrier, index }, {}, {});
       return [];
     });

@@ -58,6 +58,8 @@ export interface FlyingProduct {
   readonly carry: number;
   /** Where it is added up. */
   readonly sums: ProductMemory;
+  /** Factors that are computed, and stored in shared memory for an instruction that reads them there. */
+  readonly stored: readonly Value[];
 }
 
 export interface LoopPlan {
@@ -191,6 +193,13 @@ class Planner {
     );
   }
 
+  /** What a factor is the transpose of, where that is used for nothing else. */
+  #turnedSource(value: Value, once: (value: Value) => boolean): Value | undefined {
+    const op = this.#windows.definitions.get(value);
+    if (op?.kind !== "transpose" || op.attributes.permutation.join() !== "1,0") return undefined;
+    return once(op.operands.source) ? op.operands.source : undefined;
+  }
+
   /** Products that wgmma or tcgen05 makes of copied blocks, onto a carry that is used for nothing else. */
   #flying({ regions: { body } }: Op<"loop">, copies: readonly CopiedLoad[]): FlyingProduct[] {
     const copied = new Set(copies.flatMap(({ load }) => load.results));
@@ -198,8 +207,9 @@ class Planner {
     const once = (value: Value | undefined): value is Value =>
       value !== undefined && this.#uses.get(value) === 1;
     return body.ops.flatMap((op) => {
-      if (op.kind !== "dot" || isPromoted(op)) return [];
-      const inRegisters = wgmmaShapeProblem(op, this.#target, this.#warps) === undefined;
+      if (op.kind !== "dot") return [];
+      const inRegisters =
+        !isPromoted(op) && wgmmaShapeProblem(op, this.#target, this.#warps) === undefined;
       const inTensorMemory = tensorShapeProblem(op, this.#target, this.#warps) === undefined;
       if (!inRegisters && !inTensorMemory) return [];
       const sums = inRegisters ? "registers" : "tensor";
@@ -207,10 +217,15 @@ class Planner {
       const carry = accumulator === undefined ? -1 : carries.indexOf(accumulator);
       const [result] = op.results;
       const alone = once(accumulator) && once(result) && yieldedValues(body)[carry] === result;
-      if (!alone || !copied.has(right) || !once(right)) return [];
-      if (copied.has(left) && !once(left)) return [];
-      // In registers a left factor is no tensor memory's.
-      return inRegisters || copied.has(left) ? [{ dot: op, carry, sums }] : [];
+      if (!alone) return [];
+      if (!inRegisters) {
+        const isCopied = (value: Value): boolean =>
+          once(value) && copied.has(this.#turnedSource(value, once) ?? value);
+        const stored = [left, right].filter((value) => !isCopied(value));
+        return [{ dot: op, carry, sums, stored }];
+      }
+      if (!copied.has(right) || !once(right) || (copied.has(left) && !once(left))) return [];
+      return [{ dot: op, carry, sums, stored: [] }];
     });
   }
 }

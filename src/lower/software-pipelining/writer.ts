@@ -80,6 +80,14 @@ export class Writer {
     return this.one("slice_ref", { ref, offsets }, { sizes: [1, ...shape], dropped: [0] });
   }
 
+  /** The slot before another. */
+  preceding(slot: Value, depth: number): Value {
+    const operands = { left: slot, right: this.number(0) };
+    const condition = this.one("compare", operands, { predicate: "eq" });
+    const ifFalse = this.binary("sub", slot, this.number(1));
+    return this.one("select", { condition, ifTrue: this.number(depth - 1), ifFalse }, {});
+  }
+
   /** The slot behind another, without a division. */
   following(slot: Value, depth: number): NextSlot {
     const next = this.binary("add", slot, this.number(1));

@@ -17,7 +17,7 @@ import {
   tcgen05Mma,
   when,
 } from "../../../lang/index.ts";
-import type { Barrier, Ref, Scalar } from "../../../lang/index.ts";
+import type { Ref, Scalar } from "../../../lang/index.ts";
 import { barrier, tmem, waitGroup } from "../../../lang/index.ts";
 import { dtypes } from "../../../formats/dtype.ts";
 import { storeTile } from "../epilogue/store-tile.ts";
@@ -48,16 +48,6 @@ export function tensorScratch(
     summed: barrier({ count: places }),
     taken: barrier({ count: places }),
   };
-}
-
-/** The same as the body of a kernel is given it. */
-export function tensorSumsOf(argument: object): TensorSums {
-  const { sums, summed, taken } = argument as {
-    readonly sums: Ref;
-    readonly summed: Barrier;
-    readonly taken: Barrier;
-  };
-  return { sums, summed, taken };
 }
 
 function sumsOf({ tensor }: Work): TensorSums {

@@ -110,7 +110,7 @@ export function sharedOperand(
   const view = viewOf(ref);
   const axes = operandAxes[side];
   const count = side === "left" ? rows : (view.shape[axes.mn] ?? 1);
-  const form = wgmmaForm(view, { ...axes, count });
+  const form = wgmmaForm(view, { ...axes, count, turnsBytes: fixed !== 0n });
   if (typeof form === "string") throw new Error(form);
   const tiled = tiledAxes(view)?.axes ?? [];
   const [mn, k] = [tiled[axes.mn], tiled[axes.k]];

@@ -10,6 +10,7 @@
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
 import type { TmemShape, tensorMemoryOps } from "../../../ir/ops/tensor-memory.ts";
+import { tmemPart } from "../../../ir/infer/tensor-memory.ts";
 import { scaledKindOf } from "../../../ir/infer/tensor-memory-scales.ts";
 import { refOf, walkOps } from "../../../ir/traverse.ts";
 import { elementTable } from "../../../layout/algebra/element-maps.ts";
@@ -201,20 +202,23 @@ function piecesOf(
   const table = elementTable(tmemLayoutOf(op, warps, storage), [rows, columns], warps);
   const own = [...table.subarray(0, table.length / (32 * warps))];
   const banks = storage.kind === "pair" ? 2 : 1;
-  const share = columns / banks / (warps / warpsPerGroup);
+  const part = tmemPart(columns);
+  const share = part / banks / (warps / warpsPerGroup);
   const halves = by === "32x32b" || lanesOf(storage.kind) === 64 ? 1 : 2;
-  const perHalf = own.length / perWord / halves;
+  const parts = columns / part;
+  const perHalf = own.length / perWord / halves / parts;
   const each = Math.min(mostRegisters, perHalf);
   const pieces: Piece[] = [];
-  for (let half = 0; half < halves; half += 1)
+  for (let turn = 0; turn < halves * parts; turn += 1)
     for (let from = 0; from < perHalf; from += each) {
+      const [half, left] = [turn % halves, Math.floor(turn / halves) * part];
       const words = Array.from({ length: each }, (_, register) => {
         const [row, column] = form.place(from + register);
-        const at = own.indexOf((row + 16 * half) * columns + column * perWord);
+        const at = own.indexOf((row + 16 * half) * columns + left + column * perWord);
         if (at < 0) throw new Error(`${by} and its layout do not agree`);
         return at / perWord;
       });
-      const start = (from * form.columns * perWord) / packing;
+      const start = (left + from * form.columns * perWord) / packing;
       pieces.push({ lanes: 16 * half, columns: start, words });
     }
   const split = by === "16x32bx2" ? [integer(share / 2 / packing)] : [];
