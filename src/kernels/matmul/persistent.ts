@@ -295,7 +295,7 @@ function workOf(
   argument: Arguments,
 ): Work {
   const { problem, configuration, copiesOut } = form;
-  const { out, leftTiles, rightTiles, full, empty, sums, summed, taken } = argument;
+  const { out, leftTiles, rightTiles, full, empty } = argument;
   const { schedule, cluster } = configuration;
   const named = argument as unknown as { readonly [name: string]: Ref };
   const zero = constant(dtypes.i32, 0);
@@ -362,11 +362,15 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
-    tensor: sums && summed && taken && { sums, summed, taken },
+    tensor: tensorOf(argument),
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
     counting: counter === undefined ? undefined : countingOf(named, counter, zero.add(workers)),
   };
+}
+
+function tensorOf({ sums, summed, taken }: Arguments): Work["tensor"] {
+  return sums && summed && taken && { sums, summed, taken };
 }
 
 /** The first thread copies. What the others do is written once, for whichever of them it is. */
