@@ -102,6 +102,18 @@ test("rows that indices pick are read in whole vectors, and words are rotated in
   expect(whole).not.toContain("if ");
 });
 
+test("scans, searches and sorts along any axis need nothing of the host, but of tf32 and searches of 64 bits", () => {
+  const cases = matrixCases().filter(({ name }) => /^(scan|arg|sort)/.test(name));
+  const onHost = cases.filter(({ prepare }) => {
+    const { kernel: own } = prepare().definition;
+    return lowerToLoops(simplify(own), { relaxed: false }).kernel.hostCalls.length > 0;
+  });
+  expect(cases.length).toBeGreaterThan(100);
+  expect(
+    onHost.map(({ name }) => name).filter((name) => !/^scan .* tf32|^arg\w+ .*64/.test(name)),
+  ).toEqual([]);
+});
+
 test("loops of examples", () => {
   for (const example of ["axpy", "softmax", "column-sum"]) {
     const definition = exampleKernels[example];

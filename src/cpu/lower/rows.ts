@@ -1,11 +1,12 @@
 /**
- * Sorts, scans and searches of tiles by kernels on rows (`src/cpu/rows`): along the last axis, a row after the other. What they have not
- * is computed by the host: other axes of sorts and searches, and formats that scans would have to round between steps.
+ * Sorts and searches of tiles by kernels on rows (`src/cpu/rows`), a row after the other; along other axes than the last they are copied to
+ * rows before. Scans go down the axis with four neighbours at a time.
  */
 import type { Axis } from "../../formats/arithmetic/index.ts";
 import type { ArgFunction, ScanFunction } from "../../formats/arithmetic/functions.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { i32, load, op, read, select } from "../loops/builder.ts";
+import { f32, i32 as int32 } from "../../formats/dtype.ts";
+import { i32, load, read } from "../loops/builder.ts";
 import type { Expression } from "../loops/ir.ts";
 import type { OpcodeName } from "../wasm/opcodes.ts";
 import { defineArgExtreme } from "../rows/extremes.ts";
@@ -13,8 +14,22 @@ import { defineRadixSort, radixSortScratchBytes } from "../rows/radix-sort.ts";
 import type { RadixSort } from "../rows/radix-sort.ts";
 import { definePrefixSum } from "../rows/scans.ts";
 import type { HeldTile } from "./held.ts";
-import { laneKind, slotBytes } from "./lanes.ts";
-import type { LaneKind } from "./lanes.ts";
+import { binaryRule, castRule } from "./arithmetic.ts";
+import { computesInSingle } from "./floats.ts";
+import { stepFunctions } from "./identities.ts";
+import {
+  laneCount,
+  laneKind,
+  laneScalar,
+  loadLanes,
+  loadScalar,
+  slotBytes,
+  splatLanes,
+  storeLanes,
+  storeScalar,
+} from "./lanes.ts";
+import type { Lanes } from "./lanes.ts";
+import { asRows } from "./row-tiles.ts";
 import { tileAddress } from "./lowering.ts";
 import type { Lowering } from "./lowering.ts";
 import { definedOnce } from "./module-functions.ts";
@@ -96,9 +111,14 @@ function moves(bytes: number): readonly [load: OpcodeName, store: OpcodeName] {
 
 /* ---- searches ---- */
 
-const searched = { f32: "f32", tf32: "f32", i32: "i32", u32: "u32" } as const;
+/** The format in which elements are compared; undefined of those of 64 bits. */
+function searchedAs(dtype: DType): DType | undefined {
+  if (laneKind(dtype) === "f64" || laneKind(dtype) === "i64") return undefined;
+  if (dtype.kind === "float") return f32;
+  return dtype.name === "u32" ? dtype : int32;
+}
 
-/** Where along the rows the extremes lie; false where rows are no neighbours, or the format is narrower. */
+/** Where along the rows the extremes lie; false of formats of 64 bits. */
 export function emitArgReduce(
   lowering: Lowering,
   fn: ArgFunction,
@@ -106,15 +126,18 @@ export function emitArgReduce(
   axis: Axis,
   target: HeldTile,
 ): boolean {
-  const { length, inner } = axis;
-  const key = Object.entries(searched).find(([name]) => name === source.dtype.name)?.[1];
-  if (inner !== 1 || key === undefined) return false;
+  const { length, outer, inner } = axis;
+  const dtype = searchedAs(source.dtype);
+  if (dtype === undefined) return false;
+  const key = dtype === f32 ? "f32" : dtype === int32 ? "i32" : "u32";
+  const isThere = inner === 1 && slotBytes(source.dtype) === 4;
+  const rows = isThere ? source : asRows(lowering, source, axis, dtype);
   const { b } = lowering;
   const callee = definedOnce(lowering, `${fn} ${key}`, () =>
     defineArgExtreme(lowering.module, { key, fn }),
   );
-  const [from, to] = [tileAddress(b, source), tileAddress(b, target)];
-  overRows(lowering, axis, (row) => {
+  const [from, to] = [tileAddress(b, rows), tileAddress(b, target)];
+  overRows(lowering, { ...axis, outer: outer * inner }, (row) => {
     const [found] = b.call(callee, rowAddress(from, row, length, 4), i32.of(length));
     if (found !== undefined) b.store("i32.store", rowAddress(to, row, 1, 4), found);
   });
@@ -123,10 +146,7 @@ export function emitArgReduce(
 
 /* ---- scans ---- */
 
-/** Formats whose steps need no rounding of their own. */
-const scanned: ReadonlySet<string> = new Set(["f32", "f64", "i32", "u32", "i64", "u64"]);
-
-/** Running sums, products or extremes along an axis; false where the format has to be rounded between steps. */
+/** Running sums, products or extremes along an axis; false where vectors do not combine the format. */
 export function emitScan(
   lowering: Lowering,
   { fn, reverse }: { readonly fn: ScanFunction; readonly reverse: boolean },
@@ -136,12 +156,21 @@ export function emitScan(
 ): boolean {
   const { dtype } = source;
   const { length, inner } = axis;
-  if (!scanned.has(dtype.name)) return false;
+  // Floats of 16 bits are combined in f32, and each result is rounded.
+  const wide = computesInSingle(dtype) ? f32 : dtype;
+  const rule = binaryRule(stepFunctions[fn], wide);
+  if (rule === undefined) return false;
   const { b } = lowering;
   const [from, to] = [tileAddress(b, source), tileAddress(b, target)];
   const kind = laneKind(dtype);
   const bytes = slotBytes(dtype);
-  if (fn === "sum" && !reverse && inner === 1 && (kind === "f32" || kind === "i32")) {
+  if (
+    fn === "sum" &&
+    !reverse &&
+    inner === 1 &&
+    bytes === 4 &&
+    (kind === "f32" || kind === "i32")
+  ) {
     const callee = definedOnce(lowering, `prefix sum ${kind}`, () =>
       definePrefixSum(lowering.module, kind),
     );
@@ -152,37 +181,45 @@ export function emitScan(
     return true;
   }
   const step = bytes * inner;
-  overRows(lowering, axis, (row) =>
-    b.countedLoop(i32.of(0), i32.of(inner), 1, (lane) => {
-      const first = i32.add(
-        i32.mul(row, i32.of(length * step)),
-        i32.add(i32.mul(lane, i32.of(bytes)), i32.of(reverse ? (length - 1) * step : 0)),
-      );
-      const at = b.variable(first, "at");
-      const total = b.variable(load(`${kind}.load`, i32.add(from, read(at))), "total");
-      b.store(`${kind}.store`, i32.add(to, read(at)), read(total));
-      b.countedLoop(i32.of(1), i32.of(length), 1, () => {
-        b.set(at, i32.add(read(at), i32.of(reverse ? -step : step)));
-        const next = b.keep(load(`${kind}.load`, i32.add(from, read(at))));
-        b.set(total, combined(fn, kind, dtype, read(total), next));
-        b.store(`${kind}.store`, i32.add(to, read(at)), read(total));
+  const { code } = lowering;
+  /** Down the axis from the elements at an offset: four neighbours, or one. */
+  const down = (first: Expression, many: boolean): void => {
+    const at = b.variable(first, "at");
+    const next = (): Lanes => {
+      const address = b.keep(i32.add(from, read(at)));
+      const lanes = many
+        ? loadLanes(b, dtype, address)
+        : splatLanes(b, dtype, loadScalar(dtype, address));
+      return castRule(dtype, wide)(code, lanes);
+    };
+    const store = (sums: Lanes): void => {
+      const address = b.keep(i32.add(to, read(at)));
+      const lanes = castRule(wide, dtype)(code, sums);
+      if (many) storeLanes(b, address, lanes);
+      else storeScalar(b, dtype, address, laneScalar(lanes, 0));
+    };
+    const totals = next().parts.map((part) => b.variable(part, "total"));
+    const total: Lanes = { dtype: wide, parts: totals.map(read) };
+    store(total);
+    b.countedLoop(i32.of(1), i32.of(length), 1, () => {
+      b.set(at, i32.add(read(at), i32.of(reverse ? -step : step)));
+      const { parts } = rule(code, total, next());
+      totals.forEach((local, half) => {
+        const part = parts[half];
+        if (part !== undefined) b.set(local, part);
       });
-    }),
-  );
+      store(total);
+    });
+  };
+  const vectors = inner - (inner % laneCount);
+  overRows(lowering, axis, (row) => {
+    const begin = i32.mul(row, i32.of(length * step));
+    const start = b.keep(i32.add(begin, i32.of(reverse ? (length - 1) * step : 0)), "start");
+    const offset = (lane: Expression): Expression => i32.add(start, i32.mul(lane, i32.of(bytes)));
+    if (vectors > 0)
+      b.countedLoop(i32.of(0), i32.of(vectors), laneCount, (lane) => down(offset(lane), true));
+    if (vectors < inner)
+      b.countedLoop(i32.of(vectors), i32.of(inner), 1, (lane) => down(offset(lane), false));
+  });
   return true;
-}
-
-function combined(
-  fn: ScanFunction,
-  kind: LaneKind,
-  { kind: numbers }: DType,
-  total: Expression,
-  next: Expression,
-): Expression {
-  if (fn === "sum") return op(`${kind}.add`, total, next);
-  if (fn === "prod") return op(`${kind}.mul`, total, next);
-  if (kind === "f32" || kind === "f64") return op(`${kind}.${fn}`, total, next);
-  const order = fn === "max" ? "gt" : "lt";
-  const sign = numbers === "signed" ? "s" : "u";
-  return select(op(`${kind}.${order}_${sign}`, next, total), next, total);
 }

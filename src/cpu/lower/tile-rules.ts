@@ -17,6 +17,7 @@ import { tileAddress } from "./lowering.ts";
 import type { Lowering } from "./lowering.ts";
 import { emitReduce, reduceRule } from "./reduce.ts";
 import type { LoweringRules, RegionLowering } from "./regions.ts";
+import { asRows, fromRows } from "./row-tiles.ts";
 import { emitArgReduce, emitScan, emitSort } from "./rows.ts";
 import { computeInto, copyTile, storeIntoTile, tileBytes, tileOf, tileScalar } from "./tiles.ts";
 import { pass } from "./value-rules.ts";
@@ -145,8 +146,7 @@ function sort(op: Op<"sort">, lowering: Lowering): void {
   const sources = [keys, ...payloads];
   const shape = shapeOf(keys);
   const along = axisOf(shape, [axis]);
-  if ((first ?? along.length) === along.length && along.inner === 1)
-    return sortRows(op, lowering, along);
+  if ((first ?? along.length) === along.length) return sortRows(op, lowering, along);
   const tiles = op.results.map((result, index) => {
     const tile = target(lowering, result);
     const source = sources[index];
@@ -166,16 +166,32 @@ function sort(op: Op<"sort">, lowering: Lowering): void {
   );
 }
 
-/** Of rows: the keys where their result lies, and payloads from where they lie to theirs. */
+/** Of rows: the keys where their result lies, and payloads from where they lie to theirs; along other axes, in copies. */
 function sortRows(op: Op<"sort">, lowering: Lowering, axis: Axis): void {
   const { keys, payloads } = op.operands;
   const { descending } = op.attributes;
-  const sources = payloads.map((payload) => tileOf(lowering, payload));
-  const [sorted, ...others] = op.results.map((result) => target(lowering, result));
+  const isTurned = axis.inner > 1;
+  const sources = payloads.map((payload) => {
+    const tile = tileOf(lowering, payload);
+    return isTurned ? asRows(lowering, tile, axis) : tile;
+  });
+  const results = op.results.map((result) => target(lowering, result));
+  const [sorted, ...others] = isTurned
+    ? results.map(({ dtype, shape }) => lowering.temporaryTile(dtype, shape))
+    : results;
   if (sorted === undefined) throw new Error("a sort has sorted keys");
-  copyTile(lowering.b, tileOf(lowering, keys), sorted);
+  const from = tileOf(lowering, keys);
+  copyTile(lowering.b, isTurned ? asRows(lowering, from, axis) : from, sorted);
   const moved = others.map((to, index) => ({ from: sources[index], to }));
-  emitSort(lowering, { keys: sorted, payloads: moved, axis, descending });
+  const { outer, length, inner } = axis;
+  const rows = { outer: outer * inner, length, inner: 1 };
+  emitSort(lowering, { keys: sorted, payloads: moved, axis: rows, descending });
+  if (isTurned)
+    [sorted, ...others].forEach((tile, index) => {
+      const to = results[index];
+      if (to === undefined) return;
+      fromRows(lowering, { ...tile, shape: [outer, inner, length] }, axis, to);
+    });
 }
 
 /** Where along the axis each element is. */

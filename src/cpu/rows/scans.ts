@@ -14,13 +14,18 @@ export type ScanNumbers = "f32" | "i32";
 
 const scalarAdd: { readonly [N in ScanNumbers]: OpcodeName } = { f32: "f32.add", i32: "i32.add" };
 
-/** The prefix sums of a vector; the lanes before it are zero. */
+/** What changes no number that it is added to, −0 neither. */
+function nothing(numbers: ScanNumbers): Expression {
+  return numbers === "f32" ? splat("f32x4", -0) : splat("i32x4", 0);
+}
+
+/** The prefix sums of a vector, with nothing before it. */
 export function prefixSums(
   builder: FunctionBuilder,
   numbers: ScanNumbers,
   value: Expression,
 ): Expression {
-  const zero = splat("i32x4", 0);
+  const zero = nothing(numbers);
   const add = (left: Expression, right: Expression): Expression =>
     builder.keep(op(`${numbers}x4.add`, left, right));
   const once = add(value, shuffleLanes(zero, value, [0, 4, 5, 6]));
@@ -36,7 +41,7 @@ export function definePrefixSum(module: ModuleBuilder, numbers: ScanNumbers): Ca
     [],
     (builder, source, target, count) => {
       if (!source || !target || !count) throw new Error(`a scan takes ${names.join(", ")}`);
-      const total = builder.variable(splat("i32x4", 0), "total");
+      const total = builder.variable(nothing(numbers), "total");
       const shift = builder.keep(i32.sub(target, source));
       const whole = op("i32.and", count, i32.of(-4));
       const middle = builder.keep(i32.add(source, i32.mul(whole, i32.of(4))));
