@@ -117,7 +117,10 @@ function sourceOf(lowering: Lowering, value: Value): Source | undefined {
   if (held.kind !== "lazy") return undefined;
   const { op } = held;
   if (op.kind === "load")
-    return isPlainLoad(op) ? windowSource(lowering, lowering.ref(op.operands.ref)) : undefined;
+    // Where the load stands it was found that its window may be accessed.
+    return isPlainLoad(op)
+      ? windowSource(lowering, { ...lowering.ref(op.operands.ref), fault: undefined })
+      : undefined;
   if (op.kind !== "transpose" || op.attributes.permutation.join() !== "1,0") return undefined;
   const turned = sourceOf(lowering, op.operands.source);
   return turned && { ...turned, row: turned.column, column: turned.row };
@@ -152,24 +155,32 @@ export function emitProduct(lowering: Lowering, left: Factor, right: Factor, sum
   const steps = numbers === "pairs" ? Math.ceil(k / 2) : k;
   const shape = shapeFor(numbers, m, lowering.blockRows);
   const known = { numbers, steps, shape };
-  const a = panelsOf(lowering, left, { ...known, side: "left", lines: m, others: n });
-  const b = panelsOf(lowering, right, { ...known, side: "right", lines: n, others: m });
-  const product = productOf(lowering, {
-    numbers,
-    m,
-    n,
-    steps,
-    aRow: a.line,
-    aStep: a.step,
-    aBlockRow: a.blockLine,
-    bStep: b.step,
-    bBlockColumn: b.blockLine,
-    cRow: n * bytes,
-    accumulates: true,
-    relaxed: lowering.relaxed,
-    shape,
-  });
-  lowering.b.call(product, a.address, b.address, tileAddress(lowering.b, sums));
+  const a = located(lowering, left, { ...known, side: "left", lines: m, others: n });
+  const b = located(lowering, right, { ...known, side: "right", lines: n, others: m });
+  const multiply = (x: Panels, y: Panels): void => {
+    const product = productOf(lowering, {
+      numbers,
+      m,
+      n,
+      steps,
+      aRow: x.line,
+      aStep: x.step,
+      aBlockRow: x.blockLine,
+      bStep: y.step,
+      bBlockColumn: y.blockLine,
+      cRow: n * bytes,
+      accumulates: true,
+      relaxed: lowering.relaxed,
+      shape,
+    });
+    lowering.b.call(product, x.address, y.address, tileAddress(lowering.b, sums));
+  };
+  const packed = (): void => multiply(panelsOf(lowering, a), panelsOf(lowering, b));
+  const [x, y] = [inPlace(a), inPlace(b)];
+  const isInside = both(lowering.b, a.source.isInside, b.source.isInside);
+  if (x === undefined || y === undefined) packed();
+  else if (isInside === undefined) multiply(x, y);
+  else lowering.b.if(isInside, () => multiply(x, y), packed);
 }
 
 /** Few rows take more columns at once: a sum goes on with the next step only when it has ended this one. */
@@ -210,37 +221,44 @@ function staysInCache(rowBytes: number, steps: number): boolean {
 /** Columns of the result for which a left factor in memory is not worth a copy: so often its rows are read again. */
 const fewColumns = 64;
 
-/** A factor where it lies, if micro-kernels read it there as fast as in panels. */
-function inPlace(source: Source, request: PanelRequest, isTile: boolean): Panels | undefined {
-  const { address, row, column, isInside } = source;
+/** A factor and where its elements lie: those that have to be computed are so first, a window is read where it is. */
+interface Located {
+  readonly factor: Factor;
+  readonly request: PanelRequest;
+  readonly source: Source;
+  readonly isTile: boolean;
+}
+
+function located(lowering: Lowering, factor: Factor, request: PanelRequest): Located {
+  const known = sourceOf(lowering, factor.value);
+  const isTile = known === undefined || lowering.held(factor.value).kind === "tile";
+  const source = isTile ? tileSource(lowering, factorTile(lowering, factor)) : known;
+  return { factor, request, source, isTile };
+}
+
+/** The factor as it lies, if micro-kernels read it there as fast as in panels; where its window is inside of its array. */
+function inPlace({ factor, request, source, isTile }: Located): Panels | undefined {
+  const { address, row, column } = source;
   const { numbers, steps, side, others, shape } = request;
-  if (typeof row !== "number" || typeof column !== "number" || isInside !== undefined)
-    return undefined;
+  const isPlain = factor.dtype === sumFormats[numbers] && numbers !== "pairs";
+  if (!isPlain || typeof row !== "number" || typeof column !== "number") return undefined;
   if (side === "left")
     return isTile || others <= fewColumns
       ? { address, line: row, step: column, blockLine: row }
       : undefined;
   const areNeighbours = column === numberBytes[numbers];
-  const isReadOnce = others <= shape.rows;
-  return areNeighbours && (isReadOnce || (isTile && staysInCache(row, steps)))
+  return areNeighbours && (others <= shape.rows || staysInCache(row, steps))
     ? { address, line: column, step: row, blockLine: column }
     : undefined;
 }
 
-function panelsOf(lowering: Lowering, factor: Factor, request: PanelRequest): Panels {
+function panelsOf(lowering: Lowering, place: Located): Panels {
+  const { factor, request, source } = place;
   const { numbers, steps, lines } = request;
+  const direct = source.isInside === undefined ? inPlace(place) : undefined;
+  if (direct !== undefined) return direct;
   const width = widthOf(request);
   const bytes = numberBytes[numbers];
-  const held = lowering.held(factor.value);
-  const isPlain = factor.dtype === sumFormats[numbers] && numbers !== "pairs";
-  const known = sourceOf(lowering, factor.value);
-  // Elements that have to be computed are so first; a window is read where it lies.
-  const tile =
-    known === undefined || held.kind === "tile" ? factorTile(lowering, factor) : undefined;
-  const source = tile === undefined ? known : tileSource(lowering, tile);
-  if (source === undefined) throw new Error("a factor lies somewhere");
-  const direct = isPlain ? inPlace(source, request, tile !== undefined) : undefined;
-  if (direct !== undefined) return direct;
   const panelLines = Math.ceil(lines / width) * width;
   const slack = packingSlack(width, bytes);
   const storage = lowering.scratch.take(panelLines * steps * bytes + slack);

@@ -64,10 +64,18 @@ function direct(lowering: Lowering, op: AnyOp): Expression | undefined {
     const opcode = directBinary[fn];
     return opcode === undefined ? undefined : operation(opcode, x, y);
   }
-  if (name !== "i32") return undefined;
+  return name === "i32" ? directInteger(fn, x, y) : undefined;
+}
+
+function directInteger(
+  fn: Op<"binary">["attributes"]["fn"],
+  x: Expression,
+  y: Expression,
+): Expression | undefined {
   if (fn === "add") return i32.add(x, y);
   if (fn === "sub") return i32.sub(x, y);
   if (fn === "mul") return i32.mul(x, y);
+  if ((fn === "div" || fn === "rem") && isSafeDivisor(y)) return operation(`i32.${fn}_s`, x, y);
   if (fn === "min" || fn === "max")
     return {
       form: "select",
@@ -78,6 +86,11 @@ function direct(lowering: Lowering, op: AnyOp): Expression | undefined {
     };
   const opcode = directBinary[fn];
   return opcode === undefined ? undefined : operation(opcode, x, y);
+}
+
+/** A number by which nothing that is divided traps. */
+function isSafeDivisor(value: Expression): boolean {
+  return value.form === "constant" && value.value !== 0 && value.value !== -1;
 }
 
 interface HostWork {

@@ -11,6 +11,7 @@ import type { GraphBuilder } from "../infer/builder.ts";
 import { elements } from "../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../ops/node.ts";
 import { sizeOf, tensorType } from "../ops/types.ts";
+import { isByRows } from "./row-convolutions.ts";
 import {
   addValues,
   broadcastInDim,
@@ -218,7 +219,7 @@ export function patchProduct(
   worth: PatchLimits,
 ): GraphValue | undefined {
   const [result] = op.results;
-  const windows = windowsOf(op);
+  const windows = isByRows(op) ? undefined : windowsOf(op);
   if (result === undefined || windows === undefined || !isWorthwhile(op, windows, worth))
     return undefined;
   const numbers = op.attributes.dimension_numbers;

@@ -2,6 +2,7 @@
 import type { GraphOp, GraphRegion } from "../ops/node.ts";
 import { mapBodies, mapRegions, withOps } from "../passes/pass.ts";
 import type { GraphPass } from "../passes/pass.ts";
+import { rowConvolution } from "./row-convolutions.ts";
 import { constantPicks } from "./constant-picks.ts";
 import { gatheredProducts, scatteredProducts } from "./gather-algebra.ts";
 import { patchProduct, tensorCorePatches } from "./convolutions.ts";
@@ -75,6 +76,12 @@ export function patchesPassFor(worth: PatchLimits): GraphPass {
       op.kind === "stablehlo.convolution" ? groupedWeights(op, place.builder) : undefined,
   });
 }
+
+/** Convolutions by rows of windows, which a CPU has a kernel for. */
+export const rowConvolutionsPass: GraphPass = rewriting("row-convolutions", {
+  rows: (op, place) =>
+    op.kind === "stablehlo.convolution" ? rowConvolution(op, place.builder) : undefined,
+});
 
 /** Convolutions over operands with holes as convolutions without, but those that `isKept` says a kernel is for. */
 export function withoutHolesPass(

@@ -13,6 +13,7 @@ import {
   normalProductsPass,
   patchesPass,
   patchesPassFor,
+  rowConvolutionsPass,
   turnProductsPass,
   withoutHolesPass,
 } from "../normal/pass.ts";
@@ -54,7 +55,7 @@ export function devicePasses(
     scatteredProductsPass,
     gatheredProductsPass,
     withoutHolesPass(keepsHoles),
-    caches === undefined ? patchesPass : patchesPassFor(cpuPatches),
+    ...(caches === undefined ? [patchesPass] : [rowConvolutionsPass, patchesPassFor(cpuPatches)]),
     expandPass,
     inlinePass,
     splitComplexPass(name),

@@ -346,6 +346,15 @@ export const rewriteCases: Cases = {
       `%r = stablehlo.negate %x : ${five}`,
     ),
   },
+  "row-convolutions": {
+    rows: convolution(
+      "f32",
+      ["2x8x9x12", "3x3x16x12"],
+      "2x8x9x16",
+      "[b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f]",
+      "pad = [[1, 1], [1, 1]]",
+    ),
+  },
   patches: {
     patches: convolution(
       "f32",

@@ -13,6 +13,7 @@ import type { GraphPass } from "../../../src/graph/passes/pass.ts";
 import { structureText } from "../../../src/graph/passes/structure.ts";
 import { devicePasses } from "../../../src/graph/plan/device-passes.ts";
 import type { GraphModule } from "../../../src/graph/ops/node.ts";
+import { cpuTarget } from "../../../src/targets/target.ts";
 import { parseGraph } from "../../../src/graph/text/index.ts";
 import { verifyGraph } from "../../../src/graph/verify/index.ts";
 import { inexactRules, isInexact } from "../../../src/graph/verify/inexact-rules.ts";
@@ -29,10 +30,12 @@ function moduleOf(text: string): GraphModule {
 }
 
 const passes = new Map<string, GraphPass>(
-  [derivativesPass, ...standardPasses, ...devicePasses("main", "f32")].map((pass) => [
-    pass.name,
-    pass,
-  ]),
+  [
+    derivativesPass,
+    ...standardPasses,
+    ...devicePasses("main", "f32", cpuTarget),
+    ...devicePasses("main", "f32"),
+  ].map((pass) => [pass.name, pass]),
 );
 
 /** The functions that ops are expanded by, as lowerings name them. */

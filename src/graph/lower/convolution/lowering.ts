@@ -5,12 +5,15 @@ import { leastProducts } from "../library.ts";
 import { convolutionAt } from "../rules/products.ts";
 import { forwardCall, isForward, needsOtherWeights, withOtherWeights } from "./forward.ts";
 import { gradientForm } from "./gradients.ts";
+import { isByRows } from "../../normal/row-convolutions.ts";
+import { rowsKernel } from "./rows.ts";
 import { productsOf, typesOf } from "./shared.ts";
 import type { Convolution } from "./shared.ts";
 
 export const convolutionLowering: Lowering<"stablehlo.convolution"> = {
   form: "choose",
   by: (op) => {
+    if (isByRows(op)) return fold(convolutionAt, rowsKernel);
     if (isForward(op))
       return needsOtherWeights(op)
         ? { form: "expand", to: withOtherWeights }
