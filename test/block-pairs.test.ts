@@ -13,6 +13,7 @@ import {
   f32,
   f8e4m3fn,
   f8e5m2,
+  f8e8m0fnu,
   fromNumbers,
   i32,
   i8,
@@ -21,6 +22,7 @@ import {
   slice,
   smem,
   tcgen05Commit,
+  tcgen05Copy,
   tcgen05Mma,
   tensor,
   tf32,
@@ -29,7 +31,7 @@ import {
   u8,
   when,
 } from "tilewright";
-import type { DType, DTypeName, KernelDefinition } from "tilewright";
+import type { DType, DTypeName, HostArray, KernelDefinition } from "tilewright";
 import { lower } from "../src/lower/stages.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { targets } from "../src/targets/target.ts";
@@ -138,19 +140,28 @@ async function run(form: Form): Promise<void> {
       ? matrix(b, [n, k], (row, column) => right(column, row))
       : matrix(b, [k, n], right),
   };
-  const definition = multiplying(form);
+  await check(multiplying(form), inputs, expected, targetsOf(a));
+}
+
+/** Simulator and emulator give what is expected, and the assembler takes what is emitted. */
+async function check(
+  definition: KernelDefinition,
+  inputs: { readonly [name: string]: HostArray },
+  expected: readonly number[],
+  assembled: readonly ("sm_100a" | "sm_103a")[],
+): Promise<void> {
   for (const kind of ["simulator", "emulator"] as const) {
     const device = await open(kind, { target: "sm_100a" });
     try {
       const results = await device.run(definition, inputs as never);
-      const out = (results as { readonly [name: string]: Parameters<typeof toNumbers>[0] })["out"];
+      const out = (results as { readonly [name: string]: HostArray })["out"];
       expect([...toNumbers(out ?? expect.fail())], kind).toEqual(expected);
     } finally {
       device.dispose();
     }
   }
   if (hasPtxas)
-    for (const target of targetsOf(a))
+    for (const target of assembled)
       expect(assemble(printPtx(lower(definition.kernel, targets[target]).module), target)).toBe("");
 }
 
@@ -180,5 +191,103 @@ describe("products of a pair", () => {
     ...(takesAll ? others : []),
   ])("of %s", async (_, form) => {
     await run(form);
+  });
+});
+
+/** Scales as they lie in memory: atoms of 128 rows by 4 blocks. */
+function atoms(rows: number, blocks: number, of: (row: number, block: number) => number) {
+  const shape = [Math.ceil(rows / 128), Math.ceil(blocks / 4), 32, 16] as const;
+  const values = new Float64Array(shape[0] * shape[1] * 512).fill(1);
+  for (let row = 0; row < rows; row += 1)
+    for (let each = 0; each < blocks; each += 1) {
+      const atom = (row >> 7) * shape[1] + (each >> 2);
+      values[atom * 512 + (row & 31) * 16 + ((row >> 5) & 3) * 4 + (each & 3)] = of(row, each);
+    }
+  return fromNumbers(f8e8m0fnu, shape, values);
+}
+
+const leftScale = (row: number, each: number): number => 2 ** (((row + 3 * each) % 5) - 2);
+const rightScale = (row: number, each: number): number => 2 ** (((2 * row + each) % 5) - 2);
+
+/** Products of 256 rows with scales: those of the own rows of a, and those of all columns of b, which one copy brings to both blocks. */
+function scaling(n: number, k: number, collective: boolean): KernelDefinition {
+  const words = Math.ceil(k / 128);
+  const pair = true;
+  return kernel(
+    {
+      name: "scaling",
+      grid: { i: 1 },
+      cluster: { half: 2 },
+      inputs: {
+        x: tensor(f8e4m3fn, [256, k]),
+        y: tensor(f8e5m2, [n, k]),
+        xScales: tensor(f8e8m0fnu, [2, words, 32, 16]),
+        yScales: tensor(f8e8m0fnu, [Math.ceil(n / 128), words, 32, 16]),
+      },
+      outputs: { out: tensor(f32, [256, n]) },
+      scratch: {
+        sums: tmem(f32, [128, n], { pair }),
+        a: smem(f8e4m3fn, [128, k]),
+        b: smem(f8e5m2, [n / 2, k]),
+        first: smem(f8e8m0fnu, [1, words, 32, 16]),
+        second: smem(f8e8m0fnu, [Math.ceil(n / 128), words, 32, 16]),
+        aScales: tmem(f8e8m0fnu, [128, 4 * words], { scales: true, pair }),
+        bScales: tmem(f8e8m0fnu, [128 * Math.ceil(n / 128), 4 * words], { scales: true, pair }),
+        full: barrier({ arrivals: 4 }),
+        done: barrier(),
+      },
+    },
+    ({ half, x, y, xScales, yScales, out, sums, a, b, ...scratch }) => {
+      const { first, second, aScales, bScales, full, done } = scratch;
+      const landed = { barrier: full, pair };
+      copyAsync(x.at(block(half, 128), all), a, landed);
+      copyAsync(y.at(block(half, n / 2), all), b, landed);
+      copyAsync(xScales.at(block(half, 1), all, all, all), first, landed);
+      const toBoth = { ...landed, multicast: "half" };
+      if (collective) copyAsync(yScales, second, { ...toBoth, collective });
+      else
+        when(half.eq(1), () => {
+          copyAsync(yScales, second, toBoth);
+        });
+      when(half.eq(0), () => {
+        full.wait();
+        tcgen05Copy(first, aScales, { pair });
+        tcgen05Copy(second, bScales, { pair });
+        tcgen05Mma(sums, a, b.transpose(), { adds: false, pair, scales: [aScales, bScales] });
+        tcgen05Commit(done, { multicast: "half" });
+      });
+      done.wait();
+      for (let column = 0; column < n; column += 32) {
+        const part = slice(column, 32);
+        out.at(block(half, 128), part).store(sums.at(all, part).load());
+      }
+    },
+  );
+}
+
+describe("products of a pair with scales", () => {
+  test.each([
+    [64, 128, true],
+    [160, 192, false],
+  ])("%i columns, k %i, scales of b by a collective copy: %s", async (n, k, collective) => {
+    const definition = scaling(n, k, collective);
+    const inputs = {
+      x: matrix(f8e4m3fn, [256, k], left),
+      y: matrix(f8e5m2, [n, k], (row, column) => right(column, row)),
+      xScales: atoms(256, k / 32, leftScale),
+      yScales: atoms(n, k / 32, rightScale),
+    };
+    const expected = Array.from({ length: 256 * n }, (_, at) => {
+      const [row, column] = [Math.floor(at / n), at % n];
+      let total = 0;
+      for (let each = 0; each < k; each += 1)
+        total +=
+          left(row, each) *
+          right(each, column) *
+          leftScale(row, each >> 5) *
+          rightScale(column, each >> 5);
+      return total;
+    });
+    await check(definition, inputs, expected, ["sm_100a", "sm_103a"]);
   });
 });
