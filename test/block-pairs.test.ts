@@ -166,6 +166,9 @@ async function check(
 }
 
 const others: readonly [string, Form][] = [
+  ["tf32", { a: tf32 }],
+  ["i8 by u8", { a: i8, b: u8, sum: i32 }],
+  ["128 rows", { a: bf16, shape: [128, 64, 32] }],
   ["bf16", { a: bf16 }],
   ["f16 into f16", { a: f16, sum: f16 }],
   ["e4m3 by e5m2", { a: f8e4m3fn, b: f8e5m2 }],
@@ -181,10 +184,7 @@ const others: readonly [string, Form][] = [
 
 describe("products of a pair", () => {
   test.each<[string, Form]>([
-    ["tf32", { a: tf32 }],
-    ["i8 by u8", { a: i8, b: u8, sum: i32 }],
     ["160 columns, a by columns", { a: bf16, alongK: [false, true], shape: [256, 160, 32] }],
-    ["128 rows", { a: bf16, shape: [128, 64, 32] }],
     ["128 rows, both across", { a: f16, alongK: [false, false], shape: [128, 128, 32] }],
     ["a in tensor memory", { a: bf16, shape: [256, 192, 32], aInTensorMemory: true }],
     ["128 rows, a in tensor memory", { a: bf16, shape: [128, 64, 32], aInTensorMemory: true }],

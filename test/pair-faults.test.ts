@@ -1,11 +1,12 @@
 /**
- * Products of pairs of blocks on the simulator: what they are, and what is found of waits, commits and arrivals that are left out.
+ * Products of pairs of blocks: what is found of waits, commits and arrivals that are left out, by the simulator and by the emulator.
  */
 import { describe, expect, test } from "vitest";
-import { runKernel, schedules } from "../../test/simulation.ts";
-import type { Kernel } from "../ir/node.ts";
-import { bf16, f32, f8e4m3fn, f8e8m0fnu } from "../formats/dtype.ts";
-import { fromNumbers } from "../formats/hostarray.ts";
+import { takesAll } from "./support/sample.ts";
+import { runKernel, schedules } from "./simulation.ts";
+import type { Kernel } from "../src/ir/node.ts";
+import { bf16, f32, f8e4m3fn, f8e8m0fnu } from "../src/formats/dtype.ts";
+import { fromNumbers } from "../src/formats/hostarray.ts";
 import {
   all,
   barrier,
@@ -23,8 +24,11 @@ import {
   tensor,
   tmem,
   when,
-} from "../lang/index.ts";
-import { targets } from "../targets/target.ts";
+} from "../src/lang/index.ts";
+import { open } from "../src/runtime/open.ts";
+import { TilewrightError } from "../src/support/diagnostics.ts";
+import { targets } from "../src/targets/target.ts";
+import type { KernelDefinition } from "../src/lang/index.ts";
 
 const [rows, n, k] = [128, 32, 64];
 
@@ -129,6 +133,24 @@ async function codes(definition: { readonly kernel: Kernel }): Promise<string> {
   return [...found].join("\n");
 }
 
+/** What the emulator finds under some seeds. */
+async function emulated(definition: KernelDefinition): Promise<string> {
+  const found = new Set<string>();
+  const given = definition.kernel.parameters.length > 0 ? inputs : {};
+  for (const seed of takesAll ? [0, 1, 2, 3, 4, 5, 6, 7] : [0]) {
+    const device = await open("emulator", { target: "sm_100a", seed });
+    try {
+      await device.run(definition, given as never);
+    } catch (error) {
+      if (!(error instanceof TilewrightError)) throw error;
+      found.add(`${error.code} ${error.message}`);
+    } finally {
+      device.dispose();
+    }
+  }
+  return [...found].join("\n");
+}
+
 describe("a product of a pair", () => {
   test("has the rows of both blocks, and columns of both", async () => {
     for (const schedule of schedules) {
@@ -136,6 +158,7 @@ describe("a product of a pair", () => {
       expect(run.findings).toEqual([]);
       expect(run.numbers("c")).toEqual(expected);
     }
+    expect(await emulated(multiplying())).toBe("");
   });
 
   test.each<[keyof Left, string, RegExp]>([
@@ -155,7 +178,8 @@ describe("a product of a pair", () => {
   ])("without %s: %s", async (part, _, message) => {
     const found = await codes(multiplying({ [part]: false }));
     expect(found).toMatch(message);
-    expect(found).toContain("block-pairs.test.ts");
+    expect(found).toContain("pair-faults.test.ts");
+    expect(await emulated(multiplying({ [part]: false }))).toContain("pair-faults.test.ts");
   });
 
   test("products that both blocks start, at one time", async () => {
@@ -182,6 +206,7 @@ describe("a product of a pair", () => {
       },
     );
     expect(await codes(both)).toMatch(/TW3001.*sums: tcgen05Mma and tcgen05Mma/s);
+    expect(await emulated(both)).toMatch(/TW8085.*pair-faults.test.ts/s);
   });
 
   test("scales of b that the blocks have different copies of", async () => {
@@ -223,5 +248,9 @@ describe("a product of a pair", () => {
       );
     expect(await codes(scaled(true))).toBe("");
     expect(await codes(scaled(false))).toMatch(/TW3027.*different scales of b.*row 0, block 0/s);
+    expect(await emulated(scaled(true))).toBe("");
+    expect(await emulated(scaled(false))).toMatch(
+      /TW8090.*copies of the scales of B.*pair-faults.test.ts/s,
+    );
   });
 });
