@@ -19,6 +19,8 @@ const scaled = (text: string): Shown => [emulator("scaled"), text];
 const access = (text: string): Shown => [emulator("access"), text];
 const order = (text: string): Shown => [emulator("order"), text];
 const language = (text: string): Shown => ["test/tensor-memory.test.ts", text];
+const pairs = (text: string): Shown => ["test/block-pairs.test.ts", text];
+const faults = (text: string): Shown => ["test/pair-faults.test.ts", text];
 const triton = (text: string): Shown => ["test/foreign/triton-tensor-memory.test.ts", text];
 const random: Shown = [
   "test/fuzz/tensor-memory/tensor-memory.test.ts",
@@ -71,11 +73,19 @@ const behaviours: { readonly [number: string]: Behaviour } = {
   },
   13: {
     of: "pairs, each order of factors",
-    shown: [products(`{ a: "f16", m: 128, n: 256, majorA: "mn" }`)],
+    shown: [
+      products(`{ a: "f16", m: 128, n: 256, majorA: "mn" }`),
+      pairs(`["160 columns, a by columns"`),
+      pairs(`["128 rows, both across"`),
+    ],
   },
   14: {
     of: "pairs with a in tensor memory",
-    shown: [products(`{ a: "f16", m: 256, n: 192, aInTensorMemory: true }`)],
+    shown: [
+      products(`{ a: "f16", m: 256, n: 192, aInTensorMemory: true }`),
+      pairs(`["128 rows, a in tensor memory"`),
+      pairs(`["224 columns, a in tensor memory"`),
+    ],
   },
   15: {
     of: "e5m2 with scales of blocks",
@@ -94,7 +104,10 @@ const behaviours: { readonly [number: string]: Behaviour } = {
   },
   18: {
     of: "scales in pairs of 256 rows",
-    shown: [scaled(`{ kind: "mxf8f6f4", a: "e4m3", m: 256, n: 64, vector: 1, pair: true }`)],
+    shown: [
+      scaled(`{ kind: "mxf8f6f4", a: "e4m3", m: 256, n: 64, vector: 1, pair: true }`),
+      pairs("products of a pair with scales"),
+    ],
   },
   19: {
     of: "scales in pairs of 128 rows, those of b by halves",
@@ -134,7 +147,10 @@ const behaviours: { readonly [number: string]: Behaviour } = {
   30: { of: "loads that reduce", shown: [access("30: loads that reduce")] },
   31: { of: "copies to all quarters", shown: [access("32x128b.warpx4 replicates its rows")] },
   32: { of: "copies of every shape and swizzle", shown: [access("31, 32, 36: copies")] },
-  33: { of: "copies in a pair", shown: [access("33: in a pair")] },
+  33: {
+    of: "copies in a pair",
+    shown: [access("33: in a pair"), pairs("tcgen05Copy(first, aScales, { pair })")],
+  },
   34: { of: "which cell each register is", shown: [access("34: loads of every shape")] },
   35: { of: "shifts", shown: [access("35: shifted down")] },
   36: { of: "copies without a swizzle", shown: [access("128x256b without a swizzle")] },
@@ -146,12 +162,16 @@ const behaviours: { readonly [number: string]: Behaviour } = {
   39: { of: "whether it adds, by a predicate", shown: [order("39: whether it adds"), random] },
   40: { of: "each barrier has its own arrival", shown: [order("40, 41: each barrier")] },
   41: { of: "a commit of nothing", shown: [order("40, 41: each barrier")] },
-  42: { of: "commits to both blocks", shown: [order("42: multicast")] },
+  42: { of: "commits to both blocks", shown: [order("42: multicast"), faults("doneMulticast")] },
   43: { of: "one block more than there is room for", shown: [launches("43: one block more")] },
   44: { of: "persistent blocks in either order", shown: [launches("44: persistent blocks")] },
   45: {
     of: "copies of a pair that tell the leader",
-    shown: [[emulator("pair"), "TW8094: a copy of one block does not tell"]],
+    shown: [
+      [emulator("pair"), "TW8094: a copy of one block does not tell"],
+      pairs("scales of b by a collective copy"),
+      faults("a wait for both blocks' copies"),
+    ],
   },
   46: {
     of: "gathers and scatters of four rows",
