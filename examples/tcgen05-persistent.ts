@@ -60,8 +60,53 @@ interface Form {
 /** Rows of each block, and columns that are stored at once. */
 const [rows, width] = [128, 32];
 
-export function persistentOf({ pair, dtype = bf16, result = bf16, ...form }: Form) {
-  const { columns = 256, depth = 64, slots = 4 } = form;
+interface Tile {
+  /** Which of all blocks' rows, and which columns. */
+  readonly i: Scalar<"i32">;
+  readonly j: Scalar<"i32">;
+  /** How many tiles came before. */
+  readonly turn: Scalar<"i32">;
+}
+
+interface Worker {
+  readonly worker: Scalar<"i32">;
+  readonly half: Scalar<"i32">;
+  readonly together: number;
+  readonly columns: number;
+}
+
+/** Every tile of a worker, one after the other. */
+function tilesOf({
+  worker,
+  half,
+  together,
+  columns,
+}: Worker): (body: (tile: Tile) => void) => void {
+  const across = cdiv(n, columns);
+  const [to, step] = [cdiv(m, together * rows).mul(across), gridSize("worker")];
+  return (body) => {
+    loop({ from: worker, to, step, carry: constant(i32, 0) }, (number, turn) => {
+      body({ i: number.div(across).mul(together).add(half), j: number.rem(across), turn });
+      return turn.add(1);
+    });
+  };
+}
+
+function scratchOf({ pair, dtype = bf16, columns = 256, depth = 64, slots = 4 }: Form) {
+  const together = pair ? 2 : 1;
+  return {
+    left: smem(dtype, [slots, rows, depth]),
+    right: smem(dtype, [slots, depth, columns / together]),
+    sums: tmem(f32, [2, rows, columns], { pair }),
+    full: barrier({ count: slots, arrivals: 2 }),
+    empty: barrier({ count: slots }),
+    complete: barrier({ count: 2 }),
+    drained: barrier({ count: 2, arrivals: together }),
+  };
+}
+
+export function persistentOf(form: Form) {
+  const { pair, dtype = bf16, result = bf16, columns = 256, depth = 64, slots = 4 } = form;
   const together = pair ? 2 : 1;
   const { workers = cdiv(processors, together) } = form;
   const toBoth = pair ? { multicast: "half" } : {};
@@ -73,32 +118,12 @@ export function persistentOf({ pair, dtype = bf16, result = bf16, ...form }: For
       threads: ["copy", "multiply", "store"],
       inputs: { a: tensor(dtype, [m, k]), b: tensor(dtype, [k, n]) },
       outputs: { c: tensor(result, [m, n]) },
-      scratch: {
-        left: smem(dtype, [slots, rows, depth]),
-        right: smem(dtype, [slots, depth, columns / together]),
-        sums: tmem(f32, [2, rows, columns], { pair }),
-        full: barrier({ count: slots, arrivals: 2 }),
-        empty: barrier({ count: slots }),
-        complete: barrier({ count: 2 }),
-        drained: barrier({ count: 2, arrivals: together }),
-      },
+      scratch: scratchOf(form),
     },
     ({ worker, half, a, b, c, left, right, sums, full, empty, complete, drained, ...threads }) => {
       const { copy, multiply, store } = threads;
-      const across = cdiv(n, columns);
       const steps = cdiv(k, depth);
-      const [from, to, step] = [worker, cdiv(m, together * rows).mul(across), gridSize("worker")];
-      type Tile = {
-        readonly i: Scalar<"i32">;
-        readonly j: Scalar<"i32">;
-        readonly turn: Scalar<"i32">;
-      };
-      const eachTile = (body: (tile: Tile) => void): void => {
-        loop({ from, to, step, carry: constant(i32, 0) }, (number, turn) => {
-          body({ i: number.div(across).mul(together).add(half), j: number.rem(across), turn });
-          return turn.add(1);
-        });
-      };
+      const eachTile = tilesOf({ worker, half, together, columns });
       copy(() => {
         eachTile(({ i, j, turn }) => {
           loop(steps, (each) => {

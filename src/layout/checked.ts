@@ -103,7 +103,7 @@ const sharedView: ArgumentKind = {
 const tmemLayout: ArgumentKind = {
   expected: "a layout in tensor memory, as parseTmemLayout gives it",
   holds: (value) =>
-    ["full", "half", "pair", "scales"].includes(String(fieldsOf(value, ["kind"])["kind"])),
+    ["full", "half", "pair", "twice", "scales"].includes(String(fieldsOf(value, ["kind"])["kind"])),
 };
 const vectorBytes: ArgumentKind = {
   expected: "the bytes of a thread's access: 1, 2, 4, 8 or 16",
