@@ -90,6 +90,8 @@ const opNames: OpNames = {
   atomic_compare_exchange: "compareExchange",
   atomic_load: "load",
   atomic_store: "store",
+  take_block: "tiles",
+  taken_block: "tiles",
   copy_async: "copyAsync",
   prefetch: "prefetch",
   prefetch_maps: "prefetchMaps",

@@ -10,13 +10,14 @@ import { integer, symbol } from "./operands.ts";
 import type { Guard, Instruction, Operand, Register, SourcePosition, Statement } from "./module.ts";
 
 /** The classes that our own registers have; a b32 serves as f32, u32 and s32 alike. */
-export type RegisterClass = "pred" | "b16" | "b32" | "b64";
+export type RegisterClass = "pred" | "b16" | "b32" | "b64" | "b128";
 
 const prefixes: { readonly [C in RegisterClass]: string } = {
   pred: "%p",
   b16: "%h",
   b32: "%r",
   b64: "%d",
+  b128: "%q",
 };
 
 /** The numbers of the source files, given out in the order of use. */
@@ -47,7 +48,7 @@ export class Code {
   readonly #aside: Statement[] = [];
   #statements = this.#body;
   readonly #files: SourceFiles;
-  readonly #counts: { [C in RegisterClass]: number } = { pred: 0, b16: 0, b32: 0, b64: 0 };
+  readonly #counts: { [C in RegisterClass]: number } = { pred: 0, b16: 0, b32: 0, b64: 0, b128: 0 };
   #labels = 0;
   #guard: Guard | undefined;
   #position: SourcePosition | undefined;

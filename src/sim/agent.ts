@@ -64,6 +64,8 @@ export interface AgentMachine {
   issue(operation: AsyncOperation): void;
   complete(operation: AsyncOperation): void;
   clusterEnded(cluster: Cluster): void;
+  /** Takes a cluster that has not started, which then never does: the number of its first block; undefined where none is given. */
+  takeBlock(): number | undefined;
   allocation(site: number): Allocation;
   gridAllocation(site: number): SlotValue;
   /** Shared memory for an allocation, used before or new. */

@@ -38,6 +38,9 @@ export interface MachineOptions {
   readonly onDeadlock?: ((waits: WaitGraph) => void) | undefined;
 }
 
+/** Of so many requests for work of others one is given none, though there is some. */
+const refusals = 8;
+
 /** How many steps are taken between two looks at the time. */
 const stepsPerLook = 4;
 
@@ -59,7 +62,11 @@ export class Machine implements AgentMachine {
   /** How many clusters fit at once. */
   readonly #room: number;
   readonly #running = new Set<Cluster>();
+  /** Clusters up to this one have started, or were taken. */
   #started = 0;
+  readonly #random: Random;
+  /** Those behind it that others have taken. */
+  readonly #taken = new Set<number>();
   #agents = 0;
   #current: Agent | undefined;
 
@@ -78,6 +85,7 @@ export class Machine implements AgentMachine {
     this.print = options.onPrint;
     this.onDeadlock = options.onDeadlock;
     this.#timeline = options.timeline;
+    this.#random = new Random(options.seed);
     this.#schedule = createSchedule(
       options.schedule,
       new Random(options.seed),
@@ -155,12 +163,34 @@ export class Machine implements AgentMachine {
     return agent;
   }
 
+  #skipTaken(): void {
+    while (this.#taken.delete(this.#started)) this.#started += 1;
+  }
+
   #canStart(): boolean {
+    this.#skipTaken();
     return this.#started < this.grid.clusters && this.#running.size < this.#room;
+  }
+
+  takeBlock(): number | undefined {
+    const left = this.#notStarted();
+    const isRefused = !this.#schedule.immediate && this.#random.below(refusals) === 0;
+    const taken = left[this.#random.below(Math.max(1, left.length))];
+    if (taken === undefined || isRefused) return undefined;
+    this.#taken.add(taken);
+    return taken * this.grid.blocksPerCluster;
+  }
+
+  /** Clusters that may still start. */
+  #notStarted(): readonly number[] {
+    const count = this.grid.clusters - this.#started;
+    const all = Array.from({ length: count }, (_, at) => this.#started + at);
+    return all.filter((cluster) => !this.#taken.has(cluster));
   }
 
   #startCluster(): void {
     const cluster = new Cluster(this, this.grid.clusterBlocks(this.#started++));
+    this.#skipTaken();
     this.#running.add(cluster);
     this.statistics.blocks += cluster.blocks.length;
     const { parameterSlots } = this.program;
@@ -185,7 +215,7 @@ export class Machine implements AgentMachine {
 
   /** How many blocks have not started. */
   get blocksNotStarted(): number {
-    return (this.grid.clusters - this.#started) * this.grid.blocksPerCluster;
+    return (this.grid.clusters - this.#started - this.#taken.size) * this.grid.blocksPerCluster;
   }
 
   newAgentNumber(): number {

@@ -179,6 +179,14 @@ kernel @"tensor memory" grid [i = 4] threads [main] (
   tcgen05_commit %2 index(%3)
   %10 = tmem_load %7 {shape = "16x128b"} : tile<f32, [64, 64]>
   tmem_store %7, %10
+  %11 = alloc {space = smem, dtype = i32, shape = [4]} : ref<smem, i32, [4]>
+  take_block %11, %2 index(%3)
+  %12 = taken_block %11 : i32
+  %13 = constant {value = 1, dtype = f8e4m3fn, shape = [16, 32]} : tile<f8e4m3fn, [16, 32]>
+  %14 = constant {value = 1, dtype = f8e4m3fn, shape = [32, 8]} : tile<f8e4m3fn, [32, 8]>
+  %15 = constant {value = 1, dtype = f8e8m0fnu, shape = [16, 1]} : tile<f8e8m0fnu, [16, 1]>
+  %16 = constant {value = 1, dtype = f8e8m0fnu, shape = [8, 1]} : tile<f8e8m0fnu, [8, 1]>
+  %17 = scaled_dot %13, %14, %15, %16 {block = 32} : tile<f32, [16, 8]>
   yield
 }
 

@@ -33,7 +33,7 @@ export function checkPlacement(placement: Placement): void {
   new Checker(placement).check();
 }
 
-export class Checker {
+class Checker {
   readonly placement: Placement;
   readonly windows: Windows;
   readonly #holdings = new Map<string, Holdings>();
@@ -166,13 +166,13 @@ export class Checker {
   }
 }
 
-export function fail(op: AnyOp, message: string): never {
+function fail(op: AnyOp, message: string): never {
   throw new Error(`${op.kind}: ${message}`);
 }
 
 const nothing = (): void => undefined;
 
-export function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker, at = 0): void {
+function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker, at = 0): void {
   const result = op.results[at];
   const layout = result && checker.find(result);
   if (result === undefined || layout === undefined) return;
@@ -475,6 +475,7 @@ const rules: OpRules<[Checker], void> = {
   atomic_load: written,
   atomic_store: written,
 
+  ...{ take_block: nothing, taken_block: nothing },
   copy_async(op, checker) {
     const copy = checker.placement.copies.get(op);
     if (copy === undefined) fail(op, "no way to copy is chosen");

@@ -2,18 +2,56 @@
 import type { Op, Value } from "../../src/ir/node.ts";
 import * as named from "../../src/layout/algebra/named-layouts.ts";
 import { matrixOf } from "../../src/layout/model/product-instructions.ts";
+import type { AnyOp } from "../../src/ir/node.ts";
+import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
+import type { Placement } from "../../src/layout/plan/place.ts";
 import { shapeOf } from "./lane-holdings.ts";
-import { fail, pointwise } from "./placement-checker.ts";
-import type { Checker } from "./placement-checker.ts";
+import type { Shape } from "./lane-holdings.ts";
 
-export function scaledDot(op: Op<"scaled_dot">, checker: Checker): void {
-  const { left, right, leftScales, rightScales, accumulator } = op.operands;
+interface Spread {
+  readonly layout: RegisterLayout;
+  readonly shape: Shape;
+}
+
+/** What is asked of the checker of a placement. */
+export interface ProductChecker {
+  readonly placement: Placement;
+  readonly warps: number;
+  layout(value: Value): RegisterLayout;
+  read(op: AnyOp, value: Value): readonly RegisterLayout[];
+  available(
+    op: AnyOp,
+    made: Spread,
+    read: Spread,
+    sources: (element: number) => readonly number[],
+  ): void;
+  sameLanes(op: AnyOp, left: RegisterLayout, right: RegisterLayout, shape: Shape): void;
+  lies(op: AnyOp, value: Value, wanted: RegisterLayout): void;
+  operandLegal(op: AnyOp, ref: Value, side: "left" | "right"): void;
+}
+
+function fail(op: AnyOp, message: string): never {
+  throw new Error(`${op.kind}: ${message}`);
+}
+
+/** Sums are added to what lies as they do. */
+function alike(op: Op<"dot"> | Op<"scaled_dot">, checker: ProductChecker): void {
+  const { accumulator } = op.operands;
+  const [result] = op.results;
+  if (accumulator === undefined || result === undefined) return;
+  const [layout, shape] = [checker.layout(result), shapeOf(result)];
+  for (const read of checker.read(op, accumulator))
+    checker.available(op, { layout, shape }, { layout: read, shape }, (element) => [element]);
+}
+
+export function scaledDot(op: Op<"scaled_dot">, checker: ProductChecker): void {
+  const { left, right, leftScales, rightScales } = op.operands;
   const [result] = op.results;
   const { warps: [rows = 1, columns = 1] = [] } = op.attributes;
   if (result === undefined) return fail(op, "it has no result");
   const { bits } = matrixOf(left).dtype;
   const grid = { rows, columns };
-  if (accumulator !== undefined) pointwise(op, [accumulator], checker);
+  alike(op, checker);
   const made = named.mmaFragment("accumulator", bits, grid);
   checker.sameLanes(op, checker.layout(result), made, shapeOf(result));
   checker.lies(op, left, named.mmaFragment("left", bits, grid));
@@ -22,15 +60,15 @@ export function scaledDot(op: Op<"scaled_dot">, checker: Checker): void {
   checker.lies(op, rightScales, named.mmaScales("right", grid));
 }
 
-export function dot(op: Op<"dot">, checker: Checker): void {
+export function dot(op: Op<"dot">, checker: ProductChecker): void {
   const chosen = checker.placement.products.get(op);
-  const { left, right, accumulator } = op.operands;
+  const { left, right } = op.operands;
   const [result] = op.results;
   if (chosen === undefined || result === undefined) return fail(op, "no instruction is chosen");
   const layout = checker.layout(result);
   const shape = shapeOf(result);
   const { bits } = matrixOf(left).dtype;
-  if (accumulator !== undefined) pointwise(op, [accumulator], checker);
+  alike(op, checker);
   if (chosen.instruction === "wgmma") {
     checker.sameLanes(op, layout, named.wgmmaAccumulator(checker.warps), shape);
     checker.operandLegal(op, right, "right");

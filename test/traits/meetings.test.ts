@@ -52,6 +52,7 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
   ],
   "in accesses.test.ts": ["copy_async", "dot"],
   "in test/scaled-dot.test.ts": ["scaled_dot"],
+  "in test/launch-control.test.ts": ["take_block", "taken_block"],
   "in test/tensor-memory.test.ts": [
     ...([
       "alloc_tmem",

@@ -2,7 +2,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
 import type { placedOps } from "../../ir/ops/placed.ts";
-import type { Op, Value } from "../../ir/node.ts";
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import { elementsPerWord } from "../../formats/arithmetic/sparse-dot.ts";
 import { op as operation } from "../loops/builder.ts";
 import { windowLanes } from "./access.ts";
@@ -120,8 +120,15 @@ function nothing(): void {
   // Copies and products are done where they are started.
 }
 
+/** Blocks of a CPU are not launched one by one. */
+function noLaunchControl(op: AnyOp, lowering: Lowering): never {
+  return lowering.refuse(op, "cluster launch control");
+}
+
 export const asynchronousRules: Pick<LoweringRules, keyof typeof asynchronousOps> = {
   copy_async: copyAsync,
+  take_block: noLaunchControl,
+  taken_block: noLaunchControl,
   prefetch: nothing,
   prefetch_maps: nothing,
   commit_group: nothing,

@@ -160,6 +160,8 @@ export const costRules: OpRules<[CostContext], Cost> = {
   atomic_load: ({ operands }) => moved(operands.ref, elements(operands.fill), "read"),
   atomic_store: ({ operands }) => moved(operands.ref, elements(operands.value), "written"),
 
+  take_block: free,
+  taken_block: free,
   copy_async: ({ operands, attributes }, context) => {
     const receivers = context.grid
       .filter(({ name }) => attributes.multicast.includes(name))

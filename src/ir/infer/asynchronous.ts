@@ -1,13 +1,13 @@
 /** Inference for asynchronous copies and products, and for what waits for them. */
-import { isFloat, packedBytes } from "../../formats/dtype.ts";
+import { i32, isFloat, packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { floatFormats } from "../../formats/floats.ts";
 import { elementsPerWord } from "../../formats/arithmetic/index.ts";
 import type { Value } from "../node.ts";
 import { opName } from "../op-names.ts";
 import type { asynchronousOps, copyReductions } from "../ops/asynchronous.ts";
-import { shapeText } from "../size.ts";
-import { inflightType, tileType, typeText } from "../types.ts";
+import { sameShape, shapeText } from "../size.ts";
+import { inflightType, scalarType, tileType, typeText } from "../types.ts";
 import type { InflightType, RefType, TileType, Type } from "../types.ts";
 import {
   requireBool,
@@ -296,8 +296,34 @@ function ofGlobalWindow(draft: Draft<"prefetch"> | Draft<"prefetch_maps">): [] {
   return [];
 }
 
+/** 16 bytes of shared memory. */
+function requireResponse(draft: Draft<"take_block"> | Draft<"taken_block">): void {
+  const ref = refOperand(draft, "the response", draft.operands.response);
+  requireSpace(draft, "the response", ref, ["smem"]);
+  const shape = staticShape(draft, ref);
+  if (ref.dtype !== i32 || !sameShape(shape, [responseWords]))
+    fail(draft, "TW2001", "a response that is not 16 bytes", {
+      expected: `i32, [${responseWords}]`,
+      found: typeText(ref),
+    });
+}
+
+/** Words of what hardware answers to a request for a block. */
+const responseWords = 4;
+
 export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
   copy_async: copyAsync,
+
+  take_block(draft) {
+    requireResponse(draft);
+    requireBarrierIndex(draft, draft.operands.barrier, draft.operands.index);
+    return [];
+  },
+
+  taken_block(draft) {
+    requireResponse(draft);
+    return [scalarType(i32)];
+  },
 
   prefetch: ofGlobalWindow,
   prefetch_maps: ofGlobalWindow,

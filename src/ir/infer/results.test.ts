@@ -11,6 +11,7 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import { memoryResults } from "../../../test/support/memory-results.ts";
+import { tensorProductResults } from "../../../test/support/tensor-product-results.ts";
 import {
   bf16,
   bool,
@@ -20,7 +21,6 @@ import {
   f64,
   f8e4m3fn,
   f8e5m2,
-  f8e8m0fnu,
   i32,
   i64,
   i8,
@@ -377,43 +377,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("accumulator", { initial: tile(i32, 64, 24) }, { dtype: i32, shape: [64, 24] }),
     ["inflight<i32, [64, 24]>"],
   ],
-  [
-    "alloc_tmem",
-    infer("alloc_tmem", {}, { dtype: f32, shape: [128, 8] }),
-    ["ref<tmem, f32, [128, 8]>"],
-  ],
-  ["tmem_load", infer("tmem_load", { ref: ref("tmem", f32, 64, 8) }, {}), ["tile<f32, [64, 8]>"]],
-  [
-    "tmem_store",
-    infer("tmem_store", { ref: ref("tmem", f32, 64, 32), value: tile(f32, 64, 32) }, {}),
-    [],
-  ],
-  [
-    "tcgen05_mma",
-    infer(
-      "tcgen05_mma",
-      {
-        sums: ref("tmem", f32, 128, 32),
-        a: ref("smem", bf16, 128, 64),
-        b: ref("smem", bf16, 64, 32),
-      },
-      {},
-    ),
-    [],
-  ],
-  [
-    "tcgen05_copy",
-    infer(
-      "tcgen05_copy",
-      {
-        source: ref("smem", f8e8m0fnu, 1, 2, 32, 16),
-        destination: ref("tmem", f8e8m0fnu, 128, 8),
-      },
-      {},
-    ),
-    [],
-  ],
-  ["tcgen05_commit", infer("tcgen05_commit", { barrier: barrier(1, 1) }, {}), []],
+  ...tensorProductResults,
   [
     "wgmma",
     infer(

@@ -31,6 +31,28 @@ export function isEngineCopy({ by }: { readonly by?: string | undefined }): bool
 }
 
 export const asynchronousOps = defineOps({
+  take_block: {
+    summary:
+      "Asks for the work of a block of the grid that has not begun, which then never begins: 16 bytes are written to `response` in shared memory, and `barrier` has one arrival when they are there.",
+    operands: { response: "one", barrier: "one", index: "optional" },
+    attributes: {},
+    regions: {},
+    traits: {
+      ...acts,
+      accesses: [
+        { of: "response", mode: "write", actor: "one thread", proxy: "async", done: "copy" },
+      ],
+      unrolls: "never",
+    },
+  },
+  taken_block: {
+    summary:
+      "The number of the block whose work `response` gives; -1 where none was left, after which nobody of the block may ask again.",
+    operands: { response: "one" },
+    attributes: {},
+    regions: {},
+    traits: { ...computes, accesses: [lanes("read", "response")], may: "drop" },
+  },
   copy_async: {
     summary:
       'Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); with `parts`, each of those blocks copies one of so many parts for all, and a barrier has one arrival for all of them; with `pair`, the barrier is that of the leader of each pair of blocks, and has one arrival for what lands in both; into gmem it joins the thread\'s open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, `scope` how far its arrivals elsewhere reach, and `guard` that lanes test the barrier\'s index. With `evict`, what it moves is the "first" that the L2 cache drops, or the "last".',

@@ -426,6 +426,8 @@ const rules: OpRules<[Request], Fact> = {
   atomic_compare_exchange: anything,
   atomic_load: anything,
   atomic_store: anything,
+  take_block: anything,
+  taken_block: anything,
   copy_async: anything,
   prefetch: anything,
   prefetch_maps: anything,

@@ -27,7 +27,7 @@ import { ring } from "./ring.ts";
 import type { RingPosition } from "./ring.ts";
 
 /** How many numbers a copying thread may be ahead. */
-const slots = ring(2);
+export const slots = ring(2);
 
 const names = { numbers: "tile_numbers", posted: "tile_posted", taken: "tile_taken" } as const;
 
@@ -71,9 +71,39 @@ export class Mailbox {
 
 /** Who runs the tiles: the only thread of a block, the one that copies, or one that computes. */
 export type Dealer =
-  | { readonly kind: "alone" }
-  | { readonly kind: "leads"; readonly mailbox: Mailbox }
+  | { readonly kind: "alone"; readonly responses?: Responses | undefined }
+  | {
+      readonly kind: "leads";
+      readonly mailbox: Mailbox;
+      readonly responses?: Responses | undefined;
+    }
   | { readonly kind: "follows"; readonly mailbox: Mailbox };
+
+/** Asks for numbers, and waits for the answers. */
+export interface Responses {
+  ask(at: RingPosition): void;
+  answer(at: RingPosition): Scalar<"i32">;
+}
+
+/** Where the numbers of tiles come from, one after the other. */
+export interface TileSource {
+  readonly first: Scalar<"i32">;
+  readonly isTile: (number: Scalar<"i32">) => Scalar<"bool">;
+  /** Asks for the next number as a tile begins, and gives it when it is called. */
+  readonly ask: (at: RingPosition) => () => Scalar<"i32">;
+}
+
+/** Numbers from a counter: taken at once where nobody else waits for them, and else as late as can be. */
+export function countedSource(count: Count, isEarly: boolean): TileSource {
+  return {
+    first: count.block,
+    isTile: (number) => number.lt(count.total).and(number.ge(0)),
+    ask() {
+      const early = isEarly ? takeNumber(count) : undefined;
+      return () => early ?? takeNumber(count);
+    },
+  };
+}
 
 /** What is counted. */
 export interface Count {
@@ -117,21 +147,24 @@ export class Once<T> {
  * Runs the body for every number that this block takes, with its place and values handed from one to the next. The body
  * says when it is nearly done: what it has started runs on while the next number and its place are found.
  */
-export function countedTiles<P extends Tree, S extends Tree>(
-  count: Count,
+export function tilesFrom<P extends Tree, S extends Tree>(
+  source: TileSource,
   dealer: Dealer,
   place: (number: Scalar<"i32">) => P,
   initial: S,
   body: (number: Scalar<"i32">, at: P, state: S, nearlyDone: () => void) => S,
 ): S {
-  const found = (number: Scalar<"i32">) => ({ number, placed: place(number) as Tree });
-  const carry = { ...found(count.block), slot: slots.start(), state: initial as Tree };
+  const found = (number: Scalar<"i32">): { number: Scalar<"i32">; placed: Tree } => ({
+    number,
+    placed: place(number),
+  });
+  const carry = { ...found(source.first), slot: slots.start(), state: initial as Tree };
   const end = whileLoop(
     carry,
-    ({ number }) => number.lt(count.total).and(number.ge(0)),
+    ({ number }) => source.isTile(number),
     ({ number, placed, slot, state }) => {
-      const early = dealer.kind === "alone" ? takeNumber(count) : undefined;
-      const next = new Once(() => found(early ?? hand(dealer, count, slot)));
+      const answer = asked(dealer, source, slot);
+      const next = new Once(() => found(answer()));
       const after = body(number, placed as P, state as S, next.find);
       return { ...next.found, slot: slots.next(slot), state: after as Tree };
     },
@@ -139,10 +172,13 @@ export function countedTiles<P extends Tree, S extends Tree>(
   return end.state as S;
 }
 
-/** The next number, handed on by the thread that takes it from the counter. */
-function hand(dealer: Dealer, count: Count, at: RingPosition): Scalar<"i32"> {
-  if (dealer.kind === "follows") return dealer.mailbox.take(at);
-  const number = takeNumber(count);
-  if (dealer.kind === "leads") dealer.mailbox.post(number, at);
-  return number;
+/** The next number, handed on by the thread that asks for it. */
+function asked(dealer: Dealer, source: TileSource, at: RingPosition): () => Scalar<"i32"> {
+  if (dealer.kind === "follows") return () => dealer.mailbox.take(at);
+  const answer = source.ask(at);
+  return () => {
+    const number = answer();
+    if (dealer.kind === "leads") dealer.mailbox.post(number, at);
+    return number;
+  };
 }

@@ -17,7 +17,8 @@
  *
  *   tiles 0 … 6 for 3 blocks         block 0: 0, 5, 6     block 1: 1, 4     block 2: 2, 3
  *
- * With a counter, a block takes the next tile whenever it is done with one (`dynamic-tile-counter.ts`). Tiles of a thin last round can be
+ * With a counter, a block takes the next tile whenever it is done with one (`dynamic-tile-counter.ts`), and with launch control that of a block that has not
+ * begun (`launched-tiles.ts`). Tiles of a thin last round can be
  * split along their steps (`stream-k.ts`).
  */
 import { i32 } from "../../formats/dtype.ts";
@@ -28,7 +29,7 @@ import { atLocation, captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../../support/options.ts";
 import { constant } from "../create.ts";
-import { loop } from "../control.ts";
+import { loop, scoped } from "../control.ts";
 import { isIndex } from "../indices.ts";
 import type { Index } from "../indices.ts";
 import { Ref } from "../ref.ts";
@@ -39,8 +40,10 @@ import { activeTrace, emitOrigin } from "../trace.ts";
 import type { Trace } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
-import { countedTiles, Once } from "./dynamic-tile-counter.ts";
-import type { Dealer } from "./dynamic-tile-counter.ts";
+import { tracedTarget } from "../by-target.ts";
+import { countedSource, Once, tilesFrom } from "./dynamic-tile-counter.ts";
+import type { Dealer, TileSource } from "./dynamic-tile-counter.ts";
+import { launchedSource, LaunchResponses, responseScratch } from "./launched-tiles.ts";
 import { asScalar } from "./ring.ts";
 import { splitTiles, workerOf } from "./stream-k.ts";
 import type { Handing, Segment } from "./stream-k.ts";
@@ -58,6 +61,11 @@ export interface TileOptions {
   readonly alternate?: boolean;
   /** An i32 in global memory, 0 at first, by which blocks take the next tile when they are done with one. */
   readonly counter?: Ref<"i32">;
+  /**
+   * The grid has a block for each tile, and a block that is done takes the tile of one that has not begun, by cluster launch control; targets that have
+   * none begin a block for each.
+   */
+  readonly launchControl?: boolean;
   /**
    * The tiles that are left for the last round are cut along their steps, so that every block has a part; for
    * `warpSpecialized`. Blocks hand each other what their steps came to through memory: `sums` is [blocks, computing threads,
@@ -92,6 +100,8 @@ interface Deal {
   readonly alternate: boolean;
   readonly counter: Ref<"i32"> | undefined;
   readonly split: Handing | undefined;
+  /** Whether there is a block for each tile, and who takes the tiles of those that have not begun: the others, or nobody. */
+  readonly launched: "control" | "blocks" | undefined;
 }
 
 /** Work for `warpSpecialized`, or for `each`. */
@@ -106,9 +116,14 @@ export class Tiles<A extends Axes = Axes> {
     this.#deal = deal;
   }
 
-  /** @internal Whether a counter says which tile is next. */
+  /** @internal Whether one thread of a block is told which tile is next. */
   get isCounted(): boolean {
-    return this.#deal?.counter !== undefined;
+    return this.#deal?.counter !== undefined || this.isLaunched;
+  }
+
+  /** @internal Whether it is told by launch control. */
+  get isLaunched(): boolean {
+    return this.#deal?.launched === "control";
   }
 
   /** @internal Whether tiles are cut along their steps. */
@@ -128,15 +143,18 @@ export class Tiles<A extends Axes = Axes> {
     const { threads } = activeTrace("each", captureLocation()).context;
     if (this.isCounted && threads.length > 1)
       refuse(
-        "several threads would each take tiles from the counter",
+        "several threads would each take tiles",
         "one program thread, or warpSpecialized",
         `${threads.length} threads`,
         captureLocation(),
       );
-    this.deal({ kind: "alone" }, [], (tile, state, { nearlyDone }) => {
-      body(tile);
-      nearlyDone();
-      return state;
+    scoped(this.isLaunched ? responseScratch() : {}, (objects) => {
+      const responses = this.isLaunched ? new LaunchResponses(objects) : undefined;
+      this.deal({ kind: "alone", responses }, [], (tile, state, { nearlyDone }) => {
+        body(tile);
+        nearlyDone();
+        return state;
+      });
     });
   }
 
@@ -154,7 +172,7 @@ export class Tiles<A extends Axes = Axes> {
     if (this.#deal === undefined) return body({} as A, state, whole);
     const location = captureLocation();
     const deal = this.#deal;
-    const { axis, extents, counter, split } = deal;
+    const { axis, extents, counter, split, launched } = deal;
     const { names } = this;
     const place = (number: Scalar<"i32">): Indices =>
       atLocation(captureLocation(), () => placeTile(number, deal));
@@ -175,12 +193,19 @@ export class Tiles<A extends Axes = Axes> {
         return body(tile, carried as S, { ...whole, part });
       }) as S;
     }
+    const oneByOne = (source: TileSource): S =>
+      tilesFrom(source, dealer, place, state, (number, indices, carried, nearlyDone) =>
+        body(tileOf(number, indices), carried, { ...whole, nearlyDone }),
+      );
     if (counter !== undefined) {
       const total = asScalar(totalOf(extents));
       const count = { counter, total, blocks: gridSize(axis), block };
-      return countedTiles(count, dealer, place, state, (number, indices, carried, nearlyDone) =>
-        body(tileOf(number, indices), carried, { ...whole, nearlyDone }),
-      );
+      return oneByOne(countedSource(count, dealer.kind === "alone"));
+    }
+    if (launched === "blocks") return body(tileOf(block, place(block)), state, whole);
+    if (launched === "control") {
+      const responses = dealer.kind === "follows" ? undefined : dealer.responses;
+      return oneByOne(launchedSource(block, asScalar(totalOf(extents)), responses));
     }
     const [to, step] = [totalOf(extents), gridSize(axis)];
     const round = { block, blocks: step, total: to };
@@ -287,7 +312,9 @@ function divided(
   return indices.toReversed();
 }
 
-const tileOptions = ["along", "order", "groupSize", "alternate", "counter", "streamK"];
+const tileOptions = [
+  ...["along", "order", "groupSize", "alternate", "counter", "launchControl", "streamK"],
+];
 
 /** Tiles along each named axis, for the thread blocks of a persistent kernel. */
 export function tiles<const G extends StepGrid>(
@@ -310,7 +337,11 @@ export function tiles<const G extends StepGrid>(
         ),
   );
   requireOrder(options, extents.length, location);
-  const axis = dealingAxis(options.along, trace, location);
+  const launched = launchedBy(options, trace, location);
+  const axis =
+    launched === undefined
+      ? dealingAxis(options.along, trace, location)
+      : addLaunchedAxis(trace, extents, location);
   const {
     order = "plain",
     groupSize: group = 8,
@@ -330,7 +361,9 @@ export function tiles<const G extends StepGrid>(
   if (counter !== undefined) requireCounter(counter, trace.context.grid, location);
   if (split !== undefined) requireSplit(options, trace.context.grid, location);
   const names = Object.keys(grid) as (keyof G & string)[];
-  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group, alternate, counter, split });
+  return new Tiles<AxesOf<G>>(names, {
+    ...{ extents, axis, order, group, alternate, counter, split, launched },
+  });
 }
 
 function requireOrder(
@@ -419,6 +452,43 @@ function dealingAxis(along: unknown, trace: Trace, location: Location): string {
         : `along: one of ${axes.join(", ")}`,
     found: along === undefined ? "nothing" : typeof along === "string" ? along : describe(along),
   });
+}
+
+/** Whether tiles are taken from blocks that have not begun; undefined where a block is not for one tile. */
+function launchedBy(options: TileOptions, trace: Trace, location: Location): Deal["launched"] {
+  const { launchControl = false, along } = options;
+  if (typeof launchControl !== "boolean")
+    wrongKind("launchControl of tiles", "true or false", launchControl, location);
+  if (!launchControl) return undefined;
+  const others = (["alternate", "counter", "streamK"] as const).filter(
+    (name) => options[name] !== undefined && options[name] !== false,
+  );
+  if (others.length > 0)
+    refuse("tiles have a block each", "launchControl alone", others.join(" and "), location);
+  const { grid } = trace.context;
+  if (grid.length > 0 || along !== undefined)
+    refuse(
+      "the grid of a kernel that has a block for each tile is that of its tiles",
+      "a kernel without a grid",
+      grid.map(({ name }) => name).join(", ") || "along",
+      location,
+    );
+  return tracedTarget().features.includes("clusterlaunchcontrol") ? "control" : "blocks";
+}
+
+/** An axis with a block for each tile. */
+function addLaunchedAxis(trace: Trace, extents: readonly Index[], location: Location): string {
+  const extent = totalOf(extents);
+  if (extent instanceof Scalar)
+    return refuse(
+      "a grid has a block for each tile, and their number is computed in the kernel",
+      "numbers and sizes",
+      "a scalar",
+      location,
+    );
+  const name = "tile";
+  trace.addGridAxis(Object.freeze({ name, extent, cluster: 1 }));
+  return name;
 }
 
 /** An axis of as many clusters, or blocks, as multiprocessors hold at once. */

@@ -25,6 +25,7 @@ import { Computing } from "./consumer.ts";
 import { copyTiles } from "./producer.ts";
 import { Mailbox, mailboxScratch } from "./dynamic-tile-counter.ts";
 import type { Dealer } from "./dynamic-tile-counter.ts";
+import { LaunchResponses, responseScratch } from "./launched-tiles.ts";
 import { Drain } from "./output-ring.ts";
 import { Feed } from "./input-ring.ts";
 import type { Formats } from "./options.ts";
@@ -71,11 +72,16 @@ function specialize(
   const plan = planSpecialized(trace, options, tiles, crew.compute.length, location);
   const registers = options.registers ?? registersFor(crew.compute.length, trace.context.warps);
   const readers = crew.compute.length;
-  const scratch = { ...plan.scratch, ...(tiles.isCounted && mailboxScratch(readers)) };
+  const scratch = {
+    ...plan.scratch,
+    ...(tiles.isCounted && mailboxScratch(readers)),
+    ...(tiles.isLaunched && responseScratch()),
+  };
   scoped(scratch, (objects) => {
     const mailbox = tiles.isCounted ? new Mailbox(objects) : undefined;
+    const responses = tiles.isLaunched ? new LaunchResponses(objects) : undefined;
     const dealer = (kind: "leads" | "follows"): Dealer =>
-      mailbox === undefined ? { kind: "alone" } : { kind, mailbox };
+      mailbox === undefined ? { kind: "alone" } : { kind, mailbox, responses };
     const feeds = plan.feeds.map((each) => new Feed(trace, each, objects, location));
     onThreads(
       trace,

@@ -28,6 +28,13 @@ export function requireFeatures(op: AnyOp, target: Target): void {
       `compile for a target that has them, or ${withoutTensor(op)}`,
     );
   }
+  if (op.kind === "take_block" && !features.includes("clusterlaunchcontrol"))
+    throw targetError(
+      op,
+      target,
+      "clusterlaunchcontrol",
+      `taking the work of a block that has not begun needs cluster launch control, which ${name} does not have`,
+    );
   const tensor = productInstructions.tcgen05;
   if (op.kind === "alloc_tmem" && !features.includes(tensor.feature))
     throw targetError(

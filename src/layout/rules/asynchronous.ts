@@ -3,9 +3,10 @@
  * can write it; where it is not, the copy is made otherwise and costs more. Multicast and reductions
  * exist for TMA alone. Accumulators and operands of wgmma have the instruction's layouts.
  */
-import type { Op } from "../../ir/node.ts";
+import type { Op, Value } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
 import { wgmmaAccumulator, wgmmaLeft, wgmmaMetadata } from "../algebra/named-layouts.ts";
+import { rowMajor } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import {
   isRounded,
@@ -93,8 +94,30 @@ function inFlight(
   context.share(result, context.variable(op.operands.accumulator));
 }
 
+/** A response is 16 bytes that lie as they are written. */
+function requireRows(op: Op<"take_block"> | Op<"taken_block">, ref: Value, context: LayoutContext) {
+  const window = context.surroundings.windows.of(ref);
+  if (window.space === "gmem") throw new Error("responses are in shared memory");
+  const variable = context.allocation(window);
+  const reason = { op, message: `${variable.label} is a response` };
+  context.require(
+    [variable],
+    `response ${window.text}`,
+    reason,
+    () => (layout: SharedLayout) =>
+      layout.text === rowMajor.text ? true : "a response lies by rows",
+  );
+}
+
 export const asynchronousRules: Rules<typeof asynchronousOps> = {
   copy_async: copyAsync,
+  take_block(op, context) {
+    requireFeatures(op, context.surroundings.target);
+    requireRows(op, op.operands.response, context);
+  },
+  taken_block(op, context) {
+    requireRows(op, op.operands.response, context);
+  },
   prefetch: nothing,
   prefetch_maps: nothing,
   commit_group: nothing,

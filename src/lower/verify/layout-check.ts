@@ -342,6 +342,8 @@ const layoutChecks: OpRules<[Functions, number, (window: Value) => TmemLayout], 
   atomic_load: written,
   atomic_store: written,
 
+  take_block: free,
+  taken_block: free,
   copy_async: free,
   prefetch: free,
   prefetch_maps: free,

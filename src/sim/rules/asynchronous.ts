@@ -57,7 +57,7 @@ function requirePromised(agent: Agent, view: View): void {
   if (isPromisedInside(agent.site.op)) requireWhole(agent, view);
 }
 
-function checkWrite(agent: Agent, issue: Issue, view: View, mode: "write" | "atomic"): void {
+export function checkWrite(agent: Agent, issue: Issue, view: View, mode: "write" | "atomic"): void {
   requirePromised(agent, view);
   requireUsable(agent, view);
   const { origin, writes, knowledge } = issue;
@@ -397,7 +397,10 @@ function bringNearer(op: Op<"prefetch"> | Op<"prefetch_maps">, code: Assembler):
   });
 }
 
-export const asynchronousRules: Pick<SimulationRules, keyof typeof asynchronousOps> = {
+export const asynchronousRules: Pick<
+  SimulationRules,
+  Exclude<keyof typeof asynchronousOps, "take_block" | "taken_block">
+> = {
   copy_async(op, code) {
     const { barrier } = op.operands;
     if (barrier === undefined) copyIntoGlobal(op, code);

@@ -6,6 +6,7 @@
 import type { SimulationRules } from "../program.ts";
 import { asynchronousRules } from "./asynchronous.ts";
 import { controlRules } from "./control.ts";
+import { launchControlRules } from "./launch-control.ts";
 import { memoryRules } from "./memory.ts";
 import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
@@ -18,6 +19,7 @@ export const simulationRules: SimulationRules = Object.freeze({
   ...tileRules,
   ...memoryRules,
   ...asynchronousRules,
+  ...launchControlRules,
   ...tensorMemoryRules,
   ...synchronizationRules,
   ...controlRules,

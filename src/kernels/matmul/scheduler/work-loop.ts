@@ -9,7 +9,7 @@
  */
 import { loop } from "../../../lang/index.ts";
 import type { Scalar, Tree } from "../../../lang/index.ts";
-import { countedTiles } from "../../../lang/pipeline/dynamic-tile-counter.ts";
+import { countedSource, tilesFrom } from "../../../lang/pipeline/dynamic-tile-counter.ts";
 import type { Segment, Segments } from "../../../lang/pipeline/stream-k.ts";
 import type { Work } from "../kernel-context.ts";
 
@@ -31,8 +31,8 @@ export function eachSegment<S extends Tree>(
   const { counter, mailbox, blocks, rounds } = counting;
   const skipped = rounds.sub(1).mul(blocks);
   const count = { counter, total: bounds.to.sub(skipped), blocks, block: worker };
-  return countedTiles(
-    count,
+  return tilesFrom(
+    countedSource(count, false),
     { kind, mailbox },
     () => [],
     state,

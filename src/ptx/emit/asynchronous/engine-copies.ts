@@ -121,14 +121,14 @@ function expectMulticast(
  * pred: whether the lane is the one that starts a warp's copies. Of an elected lane the assembler knows that there is no other, and issues a copy as one
  * instruction; of lane 0 it does not, and makes a loop of twenty over all lanes that might be asked.
  */
-function electLane({ code }: EmitContext): Register {
+export function electLane({ code }: EmitContext): Register {
   const elected = code.register("pred");
   code.emit("elect.sync", [pair(discard, elected), integer(-1)]);
   return elected;
 }
 
 /** Tells the barrier how many bytes will land, and arrives once for the copy. */
-function expectBytes(
+export function expectBytes(
   context: EmitContext,
   barrier: BarrierPlace,
   scale: number,

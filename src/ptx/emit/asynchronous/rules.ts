@@ -13,6 +13,7 @@ import { threadBarrier } from "../barriers.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
 import { closingWaits } from "./open-groups.ts";
 import { threadCopyIn, threadCopyOut } from "./thread-copies.ts";
+import { takeBlock, takenBlock } from "./launch-control.ts";
 import { prefetch, prefetchMaps } from "./prefetch.ts";
 import { makeAccumulator, sharedRef, wgmma, wgmmaWait } from "./products.ts";
 import { planBulkCopy } from "./bulk-copies.ts";
@@ -68,6 +69,8 @@ const hasAsyncProxy = ({ target }: EmitContext): boolean => target.features.incl
 
 export const asynchronousRules: EmitRules<typeof asynchronousOps> = {
   copy_async: copyAsync,
+  take_block: takeBlock,
+  taken_block: takenBlock,
   prefetch,
   prefetch_maps: prefetchMaps,
 
