@@ -32,6 +32,7 @@ const folderOrder = [
   "kernels",
   "graph",
   "arrays",
+  "distributed",
   "testing",
   "cli",
 ];

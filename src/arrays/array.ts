@@ -47,6 +47,7 @@ import type { DeferredResult, DeferredRun } from "./deferred.ts";
 import type { Place } from "./default-device.ts";
 import type { DeviceInput } from "./device.ts";
 import { isQuick, isQuickEachTime } from "./evaluator-work.ts";
+import { ranksFor } from "./ranks-place.ts";
 import { isUnusable, markUnusable, requireUsable } from "./use-after-dispose.ts";
 
 /** The op that defines a value; a value without one is a parameter or has data. */
@@ -274,6 +275,8 @@ export function compute(values: readonly GraphValue[], limits: RunLimits = {}): 
  * device is not worth its while for what the evaluator does at once, but where something of it lies on a device.
  */
 export function placeFor(values: readonly GraphValue[], graph?: GraphRegion): Place | undefined {
+  const ranks = graph === undefined ? undefined : ranksFor(graph);
+  if (ranks !== undefined) return ranks;
   const place = chosenPlace();
   if (place?.isDefault !== true) return place;
   if (values.some(isHeld) || (graph !== undefined && !isQuickEachTime(graph))) return place;
@@ -288,7 +291,12 @@ export function onDevice(
   limits: RunLimits = {},
 ): readonly DeviceInput[] {
   const missing = [...new Set(values.filter(isPending))];
-  if (missing.length > 0 && place.isDefault && placeFor(missing) === undefined)
+  if (missing.length > 0 && place.ranks !== undefined) {
+    // Ranks run what was written for them; what leads there is computed as ever.
+    const other = placeFor(missing);
+    if (other === undefined) compute(missing, limits);
+    else onDevice(other, missing, limits);
+  } else if (missing.length > 0 && place.isDefault && placeFor(missing) === undefined)
     compute(missing, limits);
   else if (missing.length > 0) {
     const { ops, free } = neededBy(missing);

@@ -10,12 +10,15 @@ import type { Device } from "../device/device.ts";
 import { warn } from "../support/console.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { RankRunner } from "./rank-runner.ts";
 
 /** A device that was chosen, or the default one, which may not be open yet. */
 export interface Place {
   readonly isDefault: boolean;
   /** The device, once it is there. */
   readonly device: Device | undefined;
+  /** Ranks run whole programs by themselves. */
+  readonly ranks?: RankRunner;
   /** The device; undefined where the evaluator has to do. */
   open(): Promise<Device | undefined>;
 }

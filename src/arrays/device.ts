@@ -8,7 +8,6 @@
  *
  * Work is issued in the order of the calls: a program's arena serves one run at a time.
  */
-import { disposeAll } from "../device/device-array.ts";
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
 import { waitWithin } from "../device/wait-limits.ts";
@@ -32,13 +31,14 @@ import type { Target } from "../targets/target.ts";
 import { DefaultPlace, isForEvaluator, placeOf, tellEvaluator } from "./default-device.ts";
 import type { Place } from "./default-device.ts";
 import { DevicePrograms, keptPrograms } from "./programs.ts";
+import { RankArray } from "./rank-runner.ts";
 
 /** A result that a device computes or has computed. */
 interface Held {
   readonly type: TensorType;
   readonly place: Place;
   /** An array of the device, or of the host where the evaluator has stood in for it. */
-  readonly ready: Promise<DeviceArray | Tensor>;
+  readonly ready: Promise<DeviceArray | RankArray | Tensor>;
   isDisposed: boolean;
 }
 
@@ -201,11 +201,16 @@ export function runOnDevice(
   const location = settledLocation();
   const giveUp = async (taken: ReadonlySet<Tensor | Held | undefined>): Promise<void> => {
     // What was given to a run that failed is gone, too.
-    disposeAll(await settledArrays(given.filter((entry) => !taken.has(entry))));
+    for (const array of await settledArrays(given.filter((entry) => !taken.has(entry))))
+      array.dispose();
   };
-  const work = async (): Promise<readonly (DeviceArray | Tensor)[]> => {
+  const work = async (): Promise<readonly (DeviceArray | RankArray | Tensor)[]> => {
     let taken: ReadonlySet<Tensor | Held | undefined> = new Set();
     try {
+      if (place.ranks !== undefined) {
+        const arrays = await Promise.all(sources.map((source) => rankInput(place, source)));
+        return await place.ranks.run(graph, arrays, { donated: [], matmulPrecision });
+      }
       const device = place.device ?? (await place.open());
       if (device === undefined) return await evaluated(graph, sources, limits);
       const arrays = await Promise.all(sources.map((source) => inputArray(place, source)));
@@ -262,7 +267,9 @@ export function livePrograms(device: Device): number {
 }
 
 /** The arrays of values that were computed. */
-async function settledArrays(entries: readonly Held[]): Promise<readonly DeviceArray[]> {
+async function settledArrays(
+  entries: readonly Held[],
+): Promise<readonly (DeviceArray | RankArray)[]> {
   const settled = await Promise.allSettled(entries.map(({ ready }) => ready));
   return settled.flatMap((each) =>
     each.status === "fulfilled" && !("data" in each.value) ? [each.value] : [],
@@ -330,12 +337,21 @@ function requireHeld(value: GraphValue): Held {
 /** An array of the device, or the data of what lies elsewhere. */
 async function inputArray(place: Place, source: Tensor | Held): Promise<DeviceArray | Tensor> {
   if (!("ready" in source)) return source;
-  return source.place === place ? source.ready : fetched(source);
+  const array = source.place === place ? await source.ready : undefined;
+  return array === undefined || array instanceof RankArray ? fetched(source) : array;
+}
+
+/** An array of ranks, or the data of what lies elsewhere. */
+async function rankInput(place: Place, source: Tensor | Held): Promise<RankArray | Tensor> {
+  if (!("ready" in source)) return source;
+  const array = source.place === place ? await source.ready : undefined;
+  return array instanceof RankArray ? array : fetched(source);
 }
 
 async function fetched({ place, ready, type }: Held): Promise<Tensor> {
   const array = await ready;
   if ("data" in array) return array;
+  if (array instanceof RankArray) return array.read();
   const device = await place.open();
   if (device === undefined) throw new Error("a device has computed what it holds");
   const elements = toElements(await device.download(array));

@@ -152,6 +152,11 @@ function bodyOf(attribute: Attribute): string {
   return attribute.kind === "dialect" ? (attribute.body ?? "") : "";
 }
 
+/** The texts of the shardings of `in_shardings=[<…>, <…>]`. */
+export function shardingItems(attribute: Attribute): readonly string[] {
+  return items(bodyOf(attribute));
+}
+
 /** The shardings of `in_shardings=[<…>, <…>]`. */
 export function readShardings(
   attribute: Attribute,
@@ -176,13 +181,17 @@ export function readAxisNames(attribute: Attribute): readonly string[] {
   return Array.from(bodyOf(attribute).matchAll(/"([^"]*)"/g), ([, name = ""]) => name);
 }
 
+/** A mesh as it stands in a sharding. */
+export function meshText({ axes, ids }: ProcessMesh): string {
+  const sizes = axes.map(({ name, size }) => `"${name}"=${size}`).join(", ");
+  const isPlain = ids.every((id, place) => id === place);
+  return `mesh<[${sizes}]${isPlain ? "" : `, device_ids=[${ids.join(", ")}]`}>`;
+}
+
 /** A sharding as text, with its mesh in it. */
 export function shardingText({ mesh, dimensions }: TensorSharding): string {
-  const axes = mesh.axes.map(({ name, size }) => `"${name}"=${size}`).join(", ");
-  const isPlain = mesh.ids.every((id, place) => id === place);
-  const ids = isPlain ? "" : `, device_ids=[${mesh.ids.join(", ")}]`;
   const lists = dimensions.map((parts) => `{${parts.map(({ axis }) => `"${axis}"`).join(", ")}}`);
-  return `<mesh<[${axes}]${ids}>, [${lists.join(", ")}]>`;
+  return `<${meshText(mesh)}, [${lists.join(", ")}]>`;
 }
 
 /** The same sharding along some axes of the mesh alone. */

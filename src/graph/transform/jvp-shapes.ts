@@ -43,6 +43,7 @@ import {
 } from "./maps.ts";
 import type { LinearMap } from "./linear.ts";
 import { dotMap, range } from "./product-transpose-rules.ts";
+import { collectiveJvp } from "./collectives.ts";
 import { refused, zero } from "./nondifferentiable.ts";
 import { through } from "./jvp-by-decomposition.ts";
 import { scatterAdding } from "./scatter-transpose-rules.ts";
@@ -407,13 +408,7 @@ export const distributionJvp: JvpRules<keyof typeof distributionOps> = {
   "stablehlo.partition_id": zero,
   "stablehlo.after_all": zero,
   "stablehlo.create_token": zero,
-  "stablehlo.all_gather": refused,
-  "stablehlo.all_reduce": refused,
-  "stablehlo.all_to_all": refused,
-  "stablehlo.reduce_scatter": refused,
-  "stablehlo.collective_broadcast": refused,
-  "stablehlo.collective_reduce": refused,
-  "stablehlo.collective_permute": refused,
+  ...collectiveJvp,
   "stablehlo.cross-replica-sum": refused,
   "stablehlo.send": refused,
   "stablehlo.recv": refused,

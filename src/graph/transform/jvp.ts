@@ -22,6 +22,7 @@ import { iota, typeOfValue, zerosOf } from "./arithmetic.ts";
 import { isDifferentiable, isEmpty, JvpContext } from "./context.ts";
 import type { JvpRules, Replacement, Tangent } from "./context.ts";
 import { expandScan } from "./expand/scan.ts";
+import { manualJvp } from "./collectives.ts";
 import { branchJvp } from "./jvp-branches.ts";
 import { checkpointJvp, customVjpJvp } from "./jvp-derivatives.ts";
 import { chloElementwiseJvp, elementwiseJvp } from "./jvp-elementwise.ts";
@@ -81,7 +82,7 @@ const controlJvp: JvpRules<keyof typeof controlOps> = {
   },
   "stablehlo.tuple": refused,
   "stablehlo.get_tuple_element": refused,
-  "sdy.manual_computation": refused,
+  "sdy.manual_computation": manualJvp,
   foreign: refused,
 };
 

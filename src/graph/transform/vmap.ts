@@ -21,6 +21,7 @@ import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { isTensor } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { broadcastInDim, typeOfValue, zerosOf } from "./arithmetic.ts";
+import { collectiveBatching, manualBatching } from "./collectives.ts";
 import { BatchContext, unbatchable } from "./batch.ts";
 import type { Batched, BatchRule, BatchRules } from "./batch.ts";
 import { expandScan } from "./expand/scan.ts";
@@ -162,20 +163,14 @@ const controlBatching: BatchRules<keyof typeof controlOps> = {
       : oneByOne(op, context),
   "stablehlo.tuple": unbatchable,
   "stablehlo.get_tuple_element": unbatchable,
-  "sdy.manual_computation": unbatchable,
+  "sdy.manual_computation": manualBatching,
   foreign: unbatchable,
 };
 
 const distributionBatching: BatchRules<keyof typeof distributionOps> = {
   "stablehlo.replica_id": unbatchable,
   "stablehlo.partition_id": unbatchable,
-  "stablehlo.all_gather": unbatchable,
-  "stablehlo.all_reduce": unbatchable,
-  "stablehlo.all_to_all": unbatchable,
-  "stablehlo.reduce_scatter": unbatchable,
-  "stablehlo.collective_broadcast": unbatchable,
-  "stablehlo.collective_reduce": unbatchable,
-  "stablehlo.collective_permute": unbatchable,
+  ...collectiveBatching,
   "stablehlo.cross-replica-sum": unbatchable,
   "stablehlo.send": unbatchable,
   "stablehlo.recv": unbatchable,

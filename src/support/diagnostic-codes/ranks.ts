@@ -59,4 +59,17 @@ export const rankCodes = registerCodes({
     example: 'new NamedSharding(mesh, P("rows")) // of a mesh { x: 2, y: 4 }',
     remedy: "name axes of the mesh, each once, whose sizes divide the extent",
   },
+  TW9710: {
+    title: "array that other processes have",
+    cause: "An array is cut over the ranks of several processes, and one of them asks for all of it.",
+    example: 'await x.values() // of P("d"), in one of four processes',
+    remedy: "gather it first, with allGather in shardMap or an outSpec of P()",
+  },
+  TW9709: {
+    title: "collective of an axis that is not mapped",
+    cause:
+      "psum and its like name an axis of the mesh of the shardMap around them, and are called outside of one or with another name; or the pairs of ppermute are no permutation.",
+    example: 'psum(x, "rows") // in shardMap over a mesh { x: 2, y: 4 }',
+    remedy: "name an axis of the mesh within shardMap, each rank once as a source and as a target",
+  },
 });
