@@ -61,7 +61,8 @@ export const rankCodes = registerCodes({
   },
   TW9710: {
     title: "array that other processes have",
-    cause: "An array is cut over the ranks of several processes, and one of them asks for all of it.",
+    cause:
+      "An array is cut over the ranks of several processes, and one of them asks for all of it.",
     example: 'await x.values() // of P("d"), in one of four processes',
     remedy: "gather it first, with allGather in shardMap or an outSpec of P()",
   },
