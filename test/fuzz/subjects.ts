@@ -11,6 +11,7 @@ import type { Program } from "./parts.ts";
 import { programKinds, programOf } from "./programs.ts";
 import type { ProgramKind } from "./programs.ts";
 import { tensorMemory } from "./tensor-memory/programs.ts";
+import { tensorRoles } from "./tensor-memory/roles.ts";
 
 export const fuzzTargets = ["sm_80", "sm_90a", "sm_100a", "sm_89", "sm_120a"] as const;
 export type FuzzTarget = (typeof fuzzTargets)[number];
@@ -35,7 +36,7 @@ export interface Subject {
 }
 
 /** Programs on tensor memory, each its own. */
-const tensorPrograms = { tensorMemory };
+const tensorPrograms = { tensorMemory, tensorRoles };
 export type TensorKind = keyof typeof tensorPrograms;
 export const tensorKinds = Object.keys(tensorPrograms) as readonly TensorKind[];
 
@@ -82,8 +83,11 @@ const referencedKinds = [
  */
 function kindOf(seed: number, kinds: readonly SubjectKind[], random: Random): SubjectKind {
   const onTensors = kinds.filter(isTensorKind);
-  if (onTensors.length > 0 && (onTensors.length === kinds.length || seed % 16 === 6))
-    return onTensors[Math.floor(seed / 16) % onTensors.length] ?? "tensorMemory";
+  const onlyTensors = onTensors.length === kinds.length;
+  if (onTensors.length > 0 && (onlyTensors || seed % 16 === 6))
+    return (
+      onTensors[(onlyTensors ? seed : Math.floor(seed / 16)) % onTensors.length] ?? "tensorMemory"
+    );
   const beside = referencedKinds.filter((kind) => kinds.includes(kind));
   const others = kinds.filter(
     (kind) => !(referencedKinds as readonly string[]).includes(kind) && !isTensorKind(kind),

@@ -62,7 +62,7 @@ function groupColumns(group: Group): number {
 }
 
 /** Columns of products are multiples of this. */
-function grainOf(rows: number, { kind }: DType): number {
+export function grainOf(rows: number, { kind }: DType): number {
   return rows === 128 || kind !== "float" ? 16 : 8;
 }
 
@@ -91,10 +91,16 @@ function drawShape(
   return mayBeUsual ? undefined : random.pick(shapes);
 }
 
-function drawGroup(random: Random, warps: number): Group {
+/** Formats of a product, its rows, and whether its blocks have scales. */
+export function drawFormats(random: Random) {
   const isScaled = random.below(6) === 0;
   const [a, b, sum] = random.pick(isScaled ? scaledFormats : formats);
   const rows = isScaled || random.below(3) > 0 ? 128 : 64;
+  return { isScaled, a, b, sum, rows };
+}
+
+function drawGroup(random: Random, warps: number): Group {
+  const { isScaled, a, b, sum, rows } = drawFormats(random);
   const grain = grainOf(rows, a);
   const step = isScaled ? 32 : 256 / a.bits;
   const depth = step * (isScaled ? random.pick([1, 2, 4]) : mostlySmall([1, 2, 3, 4], random));

@@ -1,6 +1,6 @@
 /**
  * Random programs on tensor memory, of sm_100a: simulator and emulator agree bit for bit, and lie within the bound of what was computed beside them. Some here, 300 by TILEWRIGHT_CASES=all;
- * `npm run fuzz -- --kinds tensorMemory --kernels 5000 --minutes 600 --jobs 2` runs more.
+ * `npm run fuzz -- --kinds tensorMemory,tensorRoles --kernels 5000 --minutes 600 --jobs 2` runs more.
  */
 import { expect, test } from "vitest";
 import { Random } from "../../../src/support/random.ts";
