@@ -1,4 +1,5 @@
 /** What arguments of the functions on arrays are, where several files check them. */
+import { dtypes } from "../formats/dtype.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { checkedCall, fieldsOf, isListOf, isWhole } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
@@ -76,3 +77,50 @@ export const isNumber = (value: unknown): boolean => typeof value === "number";
 export const isPairs = isListOf(
   (pair) => isListOf(Number.isSafeInteger)(pair) && (pair as readonly unknown[]).length === 2,
 );
+
+export const arrays: ArgumentKind = {
+  expected: "a list of arrays, at least one",
+  holds: (value) => isListOf(isArray)(value) && (value as readonly unknown[]).length > 0,
+};
+
+export const operand: ArgumentKind = {
+  expected: "an array or a number",
+  holds: (value) => isArray(value) || typeof value === "number",
+};
+
+export const openShape: ArgumentKind = {
+  expected: "a shape, a list of whole numbers from 0, or -1 for what is left",
+  holds: isListOf(isWhole(-1)),
+};
+
+export const axes: ArgumentKind = {
+  expected: "a list of axes",
+  holds: isListOf(Number.isSafeInteger),
+};
+
+export const dtype: ArgumentKind = {
+  expected: 'the name of a number format, such as "f32"',
+  holds: (value) => typeof value === "string" && Object.hasOwn(dtypes, value),
+};
+
+export const truths: ArgumentKind = {
+  expected: "an array of bool",
+  holds: (value) => isArray(value) && value.dtype === "bool",
+};
+
+export const reduceOptions = options("{ axis, keepDims }, one or several axes and a boolean", {
+  axis: (given) => axis.holds(given, []) || axes.holds(given, []),
+  keepDims: isFlag,
+});
+
+/** An axis and a flag, each of which may be left out. */
+export const axisAnd = (name: string): ArgumentKind =>
+  options(`{ axis, ${name} }, an axis and a boolean`, {
+    axis: (given) => axis.holds(given, []),
+    [name]: isFlag,
+  });
+
+export const indices: ArgumentKind = {
+  expected: "an array of i32",
+  holds: (value) => isArray(value) && value.dtype === "i32",
+};

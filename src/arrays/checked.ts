@@ -2,22 +2,24 @@
  * The functions on arrays as programs call them, each with what its arguments are. A value of another kind is refused
  * where it is given (TW4023), not where something is computed from it later.
  */
-import { dtypes } from "../formats/dtype.ts";
 import type { FloatName, IntegerName } from "../formats/dtype.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { fieldsOf, functionKind, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { isHostArray } from "../formats/hostarray.ts";
 import {
   array,
-  axis,
+  arrays,
+  axes,
+  axisAnd,
   axisOption,
   checked,
   count,
+  dtype,
+  indices,
   isArray,
-  isFlag,
-  isPairs,
 } from "./argument-checks.ts";
-import { number, options, requiredAxis, shape, tree } from "./argument-checks.ts";
+import { number, openShape, operand, reduceOptions, requiredAxis } from "./argument-checks.ts";
+import { shape, tree, truths } from "./argument-checks.ts";
 import type { AlongAxisOf, BinaryOf, LogicName, NumberName } from "./dtypes-of-functions.ts";
 import type { ReductionOf, UnaryOf } from "./dtypes-of-functions.ts";
 import * as functions from "./functions.ts";
@@ -27,32 +29,6 @@ import * as reductions from "./reductions.ts";
 import * as runnings from "./cumulative.ts";
 import * as shapes from "./shapes.ts";
 import * as trees from "./tree.ts";
-
-const arrays: ArgumentKind = {
-  expected: "a list of arrays, at least one",
-  holds: (value) => isListOf(isArray)(value) && (value as readonly unknown[]).length > 0,
-};
-const operand: ArgumentKind = {
-  expected: "an array or a number",
-  holds: (value) => isArray(value) || typeof value === "number",
-};
-const openShape: ArgumentKind = {
-  expected: "a shape, a list of whole numbers from 0, or -1 for what is left",
-  holds: isListOf(isWhole(-1)),
-};
-const axes: ArgumentKind = { expected: "a list of axes", holds: isListOf(Number.isSafeInteger) };
-const dtype: ArgumentKind = {
-  expected: 'the name of a number format, such as "f32"',
-  holds: (value) => typeof value === "string" && Object.hasOwn(dtypes, value),
-};
-const truths: ArgumentKind = {
-  expected: "an array of bool",
-  holds: (value) => isArray(value) && value.dtype === "bool",
-};
-const reduceOptions = options("{ axis, keepDims }, one or several axes and a boolean", {
-  axis: (given) => axis.holds(given, []) || axes.holds(given, []),
-  keepDims: isFlag,
-});
 
 const unary = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
   checked(name, [array], call);
@@ -206,8 +182,6 @@ export const max = reduction("max", reductions.max);
 export const min = reduction("min", reductions.min);
 /** The arithmetic mean of the elements, along some axes or all. Narrow floats are added in f32. */
 export const mean: ReductionOf<FloatName> = reduction("mean", reductions.mean);
-/** The population variance, the mean square of the distance from the mean, along some axes or all. */
-export const variance: ReductionOf<FloatName> = reduction("variance", reductions.variance);
 /** log(sum(exp(x))), along some axes or all, without overflow. */
 export const logsumexp: ReductionOf<FloatName> = reduction("logsumexp", reductions.logsumexp);
 /** Whether any element of a bool array is true, along some axes or all. */
@@ -348,17 +322,11 @@ export const slice = checked(
 );
 /** The array without axes of extent 1: one of them, or all. */
 export const squeeze = checked("squeeze", [array, axisOption], shapes.squeeze);
-/** Rows of the first axis at the given indices, which are clamped to those that exist. An embedding lookup. */
-export const take = checked("take", [array, array], shapes.take);
+/** Parts along an axis, the first by default, at the given indices, which are clamped to those that exist. An embedding lookup. */
+export const take = checked("take", [array, array, axisOption], shapes.take);
 /** 1 at each index and 0 elsewhere, along a new last axis of `count` elements. */
 export const oneHot = checked("oneHot", [array, count, optional(dtype)], shapes.oneHot);
 
-/** An axis and a flag, each of which may be left out. */
-const axisAnd = (name: string): ArgumentKind =>
-  options(`{ axis, ${name} }, an axis and a boolean`, {
-    axis: (given) => axis.holds(given, []),
-    [name]: isFlag,
-  });
 const running = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
   checked(name, [array, axisAnd("reverse")], call);
 
@@ -396,10 +364,6 @@ const starts: ArgumentKind = {
       Number.isSafeInteger(start) || (isArray(start) && start.dtype === "i32" && start.rank === 0),
   ),
 };
-const indices: ArgumentKind = {
-  expected: "an array of i32",
-  holds: (value) => isArray(value) && value.dtype === "i32",
-};
 /** A part of a fixed shape whose starts are only known when the program runs; they are clamped so that it fits. */
 export const dynamicSlice = checked("dynamicSlice", [array, starts, shape], indexing.dynamicSlice);
 /** The array with a part replaced, at starts that are only known when the program runs; they are clamped so that it fits. */
@@ -418,16 +382,3 @@ export const takeAlongAxis = checked(
 export const addAt = checked("addAt", [array, indices, array], indexing.addAt);
 /** The array with the rows that indices name replaced; of equal indices the last wins, and those out of range are dropped. */
 export const setAt = checked("setAt", [array, indices, array], indexing.setAt);
-/** The array with a value, 0 by default, added before and behind along each axis; negative widths cut elements off. */
-export const pad = checked(
-  "pad",
-  [
-    array,
-    {
-      expected: "[before, behind] for each axis, whole numbers",
-      holds: isPairs,
-    },
-    optional(number),
-  ],
-  indexing.pad,
-);

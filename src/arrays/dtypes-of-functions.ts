@@ -11,7 +11,7 @@ import type { ReduceOptions } from "./reductions.ts";
 import type { AxisOption } from "./shapes.ts";
 
 /** What an array of dtype `D` has to be besides, where a function has only the dtypes `Has`. */
-type Only<D extends DTypeName, Has extends DTypeName> = [D] extends [Exclude<DTypeName, Has>]
+export type Only<D extends DTypeName, Has extends DTypeName> = [D] extends [Exclude<DTypeName, Has>]
   ? NDArray<Has>
   : unknown;
 

@@ -83,7 +83,7 @@ export function broadcastTo<D extends DTypeName>(
 }
 
 /** Both operands as arrays of one shape and dtype. */
-function together<D extends DTypeName>(
+export function together<D extends DTypeName>(
   x: Operand<D>,
   y: Operand<D>,
 ): readonly [NDArray<D>, NDArray<D>] {
@@ -122,7 +122,7 @@ type BinaryKind = Extract<
   | "stablehlo.shift_right_logical"
 >;
 
-function binary(kind: BinaryKind) {
+export function binary(kind: BinaryKind) {
   return <D extends DTypeName>(x: Operand<D>, y: Operand<D>): NDArray<D> => {
     const [lhs, rhs] = together(x, y);
     return one(recordAll(kind, { lhs: lhs.value, rhs: rhs.value }, {}));
@@ -195,11 +195,26 @@ type UnaryKind = Extract<
   | "stablehlo.sign"
   | "stablehlo.round_nearest_even"
   | "stablehlo.not"
+  | "stablehlo.popcnt"
+  | "stablehlo.count_leading_zeros"
+  | "chlo.acos"
+  | "chlo.acosh"
+  | "chlo.asin"
+  | "chlo.asinh"
+  | "chlo.atan"
+  | "chlo.atanh"
+  | "chlo.bessel_i1e"
+  | "chlo.cosh"
+  | "chlo.digamma"
   | "chlo.erf"
   | "chlo.erf_inv"
+  | "chlo.erfc"
+  | "chlo.lgamma"
+  | "chlo.sinh"
+  | "chlo.square"
 >;
 
-function unary(kind: UnaryKind) {
+export function unary(kind: UnaryKind) {
   return <D extends DTypeName>(x: NDArray<D>): NDArray<D> =>
     one(recordAll(kind, { operand: x.value }, {}));
 }
@@ -225,7 +240,7 @@ export const round = unary("stablehlo.round_nearest_even");
 export const erf = unary("chlo.erf");
 export const erfInv = unary("chlo.erf_inv");
 
-const not = unary("stablehlo.not");
+export const not = unary("stablehlo.not");
 
 /** Whether elements do not hold. */
 export function logicalNot<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
@@ -238,13 +253,16 @@ export function logicalNot<D extends DTypeName>(x: NDArray<D>): NDArray<D> {
   return not(x);
 }
 
-/** `x` where the condition holds, else `y`. */
+/** `x` where the condition holds, else `y`; two numbers are f32. */
+export function where(condition: NDArray<"bool">, x: number, y: number): NDArray<"f32">;
 export function where<D extends DTypeName>(
   condition: NDArray<"bool">,
   x: Operand<D>,
   y: Operand<D>,
-): NDArray<D> {
-  const [onTrue, onFalse] = together(x, y);
+): NDArray<D>;
+export function where(condition: NDArray<"bool">, x: Operand, y: Operand): NDArray {
+  const areNumbers = typeof x === "number" && typeof y === "number";
+  const [onTrue, onFalse] = together(areNumbers ? full([], x, "f32") : x, y);
   const shape = broadcastShapes(condition.shape, onTrue.shape);
   return one(
     recordAll(

@@ -10,6 +10,15 @@
 export { NDArray } from "./array.ts";
 export * from "./checked.ts";
 export * from "./checked-transforms.ts";
+export * from "./numpy/calculus.ts";
+export * from "./numpy/counting.ts";
+export * from "./numpy/creation.ts";
+export * from "./numpy/elementwise.ts";
+export * from "./numpy/joining.ts";
+export * from "./numpy/moving.ts";
+export * from "./numpy/products.ts";
+export * from "./numpy/statistics.ts";
+export * from "./numpy/tests-of-numbers.ts";
 export type { CheckpointOptions } from "./derivatives.ts";
 export type { UseDeviceOptions } from "./device.ts";
 export type { Operand } from "./functions.ts";

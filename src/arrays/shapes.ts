@@ -258,23 +258,30 @@ export function slice<D extends DTypeName>(
   );
 }
 
-/** Rows of the first axis at given indices, which are clamped. */
-export function take<D extends DTypeName>(x: NDArray<D>, indices: NDArray<"i32">): NDArray<D> {
+/** Parts along an axis, the first by default, at given indices, which are clamped. */
+export function take<D extends DTypeName>(
+  x: NDArray<D>,
+  indices: NDArray<"i32">,
+  { axis = 0 }: AxisOption = {},
+): NDArray<D> {
+  const along = axisOf(axis, x.rank);
   const column = reshape(indices, [...indices.shape, 1]);
+  const others = x.shape.map((_, each) => each).filter((each) => each !== along);
   return one(
     recordAll(
       "stablehlo.gather",
       { operand: x.value, start_indices: column.value },
       {
         dimension_numbers: {
-          offset_dims: x.shape.slice(1).map((_, axis) => axis + indices.rank),
-          collapsed_slice_dims: [0],
+          // The axes before keep their places, those behind follow the axes of the indices.
+          offset_dims: others.map((each) => (each < along ? each : each - 1 + indices.rank)),
+          collapsed_slice_dims: [along],
           operand_batching_dims: [],
           start_indices_batching_dims: [],
-          start_index_map: [0],
+          start_index_map: [along],
           index_vector_dim: indices.rank,
         },
-        slice_sizes: [1, ...x.shape.slice(1)],
+        slice_sizes: x.shape.map((extent, each) => (each === along ? 1 : extent)),
         indices_are_sorted: false,
       },
     ),
