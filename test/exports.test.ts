@@ -9,6 +9,7 @@ import * as language from "tilewright";
 import * as arrays from "tilewright/arrays";
 import * as kernels from "tilewright/kernels";
 import { gradients } from "./arrays/gradients.ts";
+import { cases } from "./arrays/numpy/cases.ts";
 import { arrayReasons, inArrays, kernelReasons, languageReasons } from "./exports.ts";
 import type { Aspect, Reasons } from "./exports.ts";
 import { listFiles, readText } from "./source-files.ts";
@@ -162,8 +163,8 @@ const entries: readonly Entry[] = [
       example: inExamples("tilewright/arrays"),
       badCalls,
       gradient: {
-        has: (name) => Object.hasOwn(gradients, name),
-        where: "test/arrays/gradients.ts",
+        has: (name) => Object.hasOwn(gradients, name) || Object.hasOwn(cases, name),
+        where: "test/arrays/gradients.ts or test/arrays/numpy/cases.ts",
       },
     },
   },

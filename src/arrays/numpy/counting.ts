@@ -10,6 +10,7 @@ import type { ArgumentKind } from "../../support/checked-call.ts";
 import { isListOf, isWhole } from "../../support/checked-call.ts";
 import {
   array,
+  arrays,
   checked,
   indices as indicesKind,
   isArray,
@@ -416,15 +417,11 @@ export const setxor1d: SetOperation = setOperation("setxor1d", (x, y, given) => 
 });
 
 /** The order of several keys: by the last, where those are equal by the one before it, and so on. */
-export const lexsort = checked(
-  "lexsort",
-  [{ expected: "a list of arrays, at least one", holds: (value) => isListOf(isArray)(value) }],
-  (keys: readonly NDArray[]): NDArray<"i32"> => {
-    const [first] = keys;
-    const start = shapes.iota(first?.shape ?? [0], "i32", { axis: -1 });
-    return keys.reduce<NDArray<"i32">>((order, key) => {
-      const moved = indexing.takeAlongAxis(key, order);
-      return indexing.takeAlongAxis(order, ordering.argsort(moved));
-    }, start);
-  },
-);
+export const lexsort = checked("lexsort", [arrays], (keys: readonly NDArray[]): NDArray<"i32"> => {
+  const [first] = keys;
+  const start = shapes.iota(first?.shape ?? [0], "i32", { axis: -1 });
+  return keys.reduce<NDArray<"i32">>((order, key) => {
+    const moved = indexing.takeAlongAxis(key, order);
+    return indexing.takeAlongAxis(order, ordering.argsort(moved));
+  }, start);
+});

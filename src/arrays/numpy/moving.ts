@@ -13,6 +13,7 @@ import {
   arrays,
   axis as axisKind,
   checked,
+  count,
   indices as indicesKind,
   isNumber,
   isPairs,
@@ -299,7 +300,7 @@ interface TriangleOptions {
 const triangleIndices = (name: string, isIn: (distance: number) => boolean) =>
   checked(
     name,
-    [{ expected: "a number of rows", holds: Number.isSafeInteger }, triangleOptions],
+    [count, triangleOptions],
     (rows: number, { offset = 0, columns = rows }: TriangleOptions = {}) =>
       placesWithin(rows, columns, (row, column) => isIn(column - row - offset)),
   );
@@ -311,7 +312,7 @@ export const triuIndices = triangleIndices("triuIndices", (distance) => distance
 /** The places 0, 1, … of a diagonal, once for each axis. */
 export const diagIndices = checked(
   "diagIndices",
-  [{ expected: "a number of places", holds: Number.isSafeInteger }, optional(whole)],
+  [count, optional(count)],
   (length: number, rank = 2): readonly NDArray<"i32">[] =>
     Array.from({ length: rank }, () => shapes.arange(length)),
 );

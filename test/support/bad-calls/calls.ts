@@ -7,6 +7,7 @@ import { Emulator } from "tilewright/emulator";
 import { checkKernel, checkMeaning, compareWithReference } from "tilewright/testing";
 import { argumentCalls } from "./argument-calls.ts";
 import { arrayCalls } from "./array-calls.ts";
+import { numpyCalls } from "./numpy-calls.ts";
 import { host, method, untyped } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { deviceCalls } from "./device-calls.ts";
@@ -346,6 +347,7 @@ export const calls: readonly BadCall[] = [
   ...fileCalls,
   ...graphCalls,
   ...arrayCalls,
+  ...numpyCalls,
   ...argumentCalls,
   ...kernelCalls,
 ];
