@@ -214,9 +214,8 @@ export const interp = checked(
     const fraction = base.div(base.sub(x, x0), base.where(isNone, 1, width));
     const line = base.add(y0, base.mul(base.sub(y1, y0), fraction));
     const between = base.where(isNone, y0, line);
-    const [first, last] = [0, extent - 1].map((index) =>
-      shapes.take(places, base.full(x.shape, index, "i32")),
-    ) as [NDArray<D>, NDArray<D>];
+    const placeOf = (index: number) => shapes.take(places, base.full(x.shape, index, "i32"));
+    const [first, last] = [placeOf(0), placeOf(extent - 1)];
     const end = (index: number, given: number | undefined): NDArray<D> =>
       given === undefined
         ? shapes.take(values, base.full(x.shape, index, "i32"))
@@ -277,7 +276,7 @@ function chosen(
   size: number,
 ): readonly [places: NDArray<"i32">, isThere: NDArray<"bool">] {
   const extent = flat.shape[0] ?? 0;
-  const isSome = flat.dtype === "bool" ? (flat as NDArray<"bool">) : base.notEqual(flat, 0);
+  const isSome = base.astype(flat, "bool");
   const rank = base.sub(cumsum(base.astype(isSome, "i32")), 1);
   // What is not chosen goes to a place behind the end, where it is dropped.
   const target = base.where(isSome, rank, Math.max(size, extent));

@@ -170,10 +170,8 @@ export const modf = unary(
 export const hypot: BinaryOf<FloatName> = binary(
   "hypot",
   <D extends DTypeName>(x: Operand<D>, y: Operand<D>): NDArray<D> => {
-    const [left, right] = floats("hypot", x, y).map((each) => base.abs(each)) as [
-      NDArray<D>,
-      NDArray<D>,
-    ];
+    const [a, b] = floats("hypot", x, y);
+    const [left, right] = [base.abs(a), base.abs(b)];
     const [longer, shorter] = [base.maximum(left, right), base.minimum(left, right)];
     const isZero = base.equal(longer, 0);
     const ratio = base.div(shorter, base.where(isZero, 1, longer));
@@ -294,18 +292,19 @@ function commonDivisor<D extends DTypeName>(x: Operand<D>, y: Operand<D>): NDArr
   const [left, right] = base.together(x, y);
   requireKind("gcd", left, ["signed", "unsigned"], 'convert them first: astype(x, "i32")');
   const isSigned = dtypes[left.dtype].kind === "signed";
-  const sizes = isSigned ? [base.abs(left), base.abs(right)] : [left, right];
-  const [divisor] = whileLoop(
-    ([, rest]) => any(base.notEqual(rest as NDArray<D>, 0)),
-    ([whole, rest]) => {
-      const [a, b] = [whole as NDArray<D>, rest as NDArray<D>];
-      const isOver = base.equal(b, 0);
-      const next = base.rem(a, base.where(isOver, 1, b));
-      return [base.where(isOver, a, b), base.where(isOver, 0, next)];
+  const start = isSigned
+    ? { whole: base.abs(left), rest: base.abs(right) }
+    : { whole: left, rest: right };
+  const { whole: divisor } = whileLoop(
+    ({ rest }) => any(base.notEqual(rest, 0)),
+    ({ whole, rest }) => {
+      const isOver = base.equal(rest, 0);
+      const next = base.rem(whole, base.where(isOver, 1, rest));
+      return { whole: base.where(isOver, whole, rest), rest: base.where(isOver, 0, next) };
     },
-    sizes,
+    start,
   );
-  return divisor as NDArray<D>;
+  return divisor;
 }
 
 /** Whether an element is below 0 or -0. */

@@ -291,7 +291,8 @@ const triangleOptions = options("{ offset, columns }, whole numbers", {
   offset: Number.isSafeInteger,
   columns: Number.isSafeInteger,
 });
-interface TriangleOptions {
+/** Which triangle `trilIndices` and `triuIndices` are of. */
+export interface TriangleOptions {
   /** Which diagonal ends it: 0 the main one. */
   readonly offset?: number | undefined;
   /** As many as rows by default. */
@@ -364,13 +365,11 @@ export const select = checked(
         found: `${choices.length}`,
       });
     for (const each of rest) requireOneDtype(first, each);
-    return [...choices.entries()]
-      .reverse()
-      .reduce<Operand<D>>(
-        (below, [index, choice]) =>
-          base.where(conditions[index] ?? shapes.array(true, "bool"), choice, below),
-        base.full([], otherwise, first.dtype),
-      ) as NDArray<D>;
+    return choices.reduceRight(
+      (below, choice, index) =>
+        base.where(conditions[index] ?? shapes.array(true, "bool"), choice, below),
+      base.full([], otherwise, first.dtype),
+    );
   },
 );
 /** Of several arrays the element of the one whose number stands in `which`, element by element; numbers are clamped. */

@@ -105,15 +105,10 @@ export const average = checked(
   ): NDArray<D> => {
     if (weights === undefined) return reductions.mean(x, along);
     // Weights of one axis are of the axis that is averaged.
-    const own =
-      weights.rank === 1 && typeof along.axis === "number" && x.rank > 1
-        ? shapes.reshape(
-            weights,
-            x.shape.map((_, each) =>
-              each === shapes.axisOf(along.axis as number, x.rank) ? -1 : 1,
-            ),
-          )
-        : weights;
+    const axis = typeof along.axis === "number" ? shapes.axisOf(along.axis, x.rank) : undefined;
+    const isLine = weights.rank === 1 && axis !== undefined && x.rank > 1;
+    const line = x.shape.map((_, each) => (each === axis ? -1 : 1));
+    const own = isLine ? shapes.reshape(weights, line) : weights;
     const all = base.broadcastTo(own, x.shape);
     return base.div(reductions.sum(base.mul(x, all), along), reductions.sum(all, along));
   },

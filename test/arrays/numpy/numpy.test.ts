@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import * as a from "tilewright/arrays";
 import { NDArray } from "tilewright/arrays";
 import { cases } from "./cases.ts";
-import type { Inputs } from "./cases.ts";
+import type { Inputs } from "./inputs.ts";
 
 type F64 = NDArray<"f64">;
 interface Recorded {

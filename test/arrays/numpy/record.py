@@ -1,11 +1,11 @@
-"""Writes what NumPy answers to the expressions of cases.ts: python3 test/arrays/numpy/record.py, with NumPy 2.
+"""Writes what NumPy answers to the expressions of the cases: python3 test/arrays/numpy/record.py, with NumPy 2.
 
 Expressions are the second part of each case; functions that NumPy has not with a size are made here."""
 import json, math, os, re
 import numpy as np
 
 here = os.path.dirname(os.path.abspath(__file__))
-text = open(os.path.join(here, "cases.ts")).read()
+text = "".join(open(os.path.join(here, name)).read() for name in ("element-cases.ts", "shape-cases.ts"))
 
 
 def formula(count, f):
@@ -42,10 +42,9 @@ def plain(x):
     return {"shape": list(x.shape), "data": [int(e) if isinstance(e, bool) else e for e in flat]}
 
 
-body = text[text.index("export const cases") :]
 results = {}
 with np.errstate(all="ignore"):
-    for found in re.finditer(r'"((?:np\.|\[|put_|sized|m \*|q \*)[^"]*)"', body):
+    for found in re.finditer(r'"((?:np\.|\[|put_|sized|m \*|q \*)[^"]*)"', text):
         expression = found.group(1)
         results[expression] = plain(eval(expression))
 inputs = {name: plain(value) for name, value in dict(m=m, s=s, v=v, w=w, q=q, t=t, n=n, i=i, k=k).items()}
