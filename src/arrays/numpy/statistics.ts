@@ -307,13 +307,12 @@ export const nanmax: ReductionOf<FloatName> = nanReduction("nanmax", nanExtreme(
 export const nanmin: ReductionOf<FloatName> = nanReduction("nanmin", nanExtreme("min"));
 
 function nanExtreme(which: "max" | "min") {
+  const [extreme, filler] =
+    which === "max" ? [reductions.max, -Infinity] : [reductions.min, Infinity];
   return <D extends DTypeName>(x: NDArray<D>, along: ReduceOptions = {}): NDArray<D> => {
-    if (dtypes[x.dtype].kind !== "float") return reductions[which](x, along);
+    if (dtypes[x.dtype].kind !== "float") return extreme(x, along);
     const known = isKnown(x);
-    const rest = reductions[which](
-      base.where(known, x, which === "max" ? -Infinity : Infinity),
-      along,
-    );
+    const rest = extreme(base.where(known, x, filler), along);
     return base.where(reductions.any(known, along), rest, NaN);
   };
 }
