@@ -2,7 +2,7 @@
  * `npm run bench`: measures the simulator, the compiler, the emulator and the arithmetic against their targets.
  *
  *   npm run bench                          the table
- *   npm run bench -- --part cpu            programs on the CPU device, beside jax-js and NumPy
+ *   npm run bench -- --part cpu            programs and operations on the CPU device, beside jax-js, numpy-ts and NumPy
  *   npm run bench -- --part cpu --only m   those with an m in their names
  *   npm run bench -- --rounds 11           more rounds than 7
  *   npm run bench -- --write               also docs/benchmarks.md and docs/benchmarks.svg

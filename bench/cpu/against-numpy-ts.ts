@@ -68,9 +68,11 @@ async function numpyTsRunner(
   count: number,
   np: NumPyModule,
 ): Promise<Runner> {
-  const [x, y] = operation
+  const given = operation
     .arguments(count)
-    .map((each, i) => np.array(elementsOf(each, i + 1)).reshape([...each.shape]));
+    .map((each, i) => ({ flat: np.array(elementsOf(each, i + 1)), shape: [...each.shape] }));
+  const shaped = given.map(({ flat, shape }) => flat.reshape(shape));
+  const [x, y] = shaped;
   if (x === undefined) throw new Error("an operation takes an array");
   const calls = async (batch: number): Promise<number> => {
     const all = await timed(async () => {
@@ -81,7 +83,14 @@ async function numpyTsRunner(
     });
     return all / batch;
   };
-  return { name: "numpy-ts", first: await calls(1), run: () => calls(batchElements / count) };
+  return {
+    name: "numpy-ts",
+    first: await calls(1),
+    run: () => calls(batchElements / count),
+    end: () => {
+      for (const each of [...shaped, ...given.map(({ flat }) => flat)]) each.dispose();
+    },
+  };
 }
 
 async function measured(

@@ -28,6 +28,7 @@ import type { Argument } from "./turns.ts";
 
 export interface NumPyArray {
   reshape(shape: number[]): NumPyArray;
+  dispose(): void;
 }
 
 type Unary = (x: NumPyArray) => unknown;
@@ -112,7 +113,12 @@ export const operations: readonly CpuOperation[] = [
     name: "where",
     arguments: two,
     ours: (x, y) => where(greater(x, 0), x, y as F32),
-    theirs: (np, x, y) => np.where(np.greater(x, 0), x, y),
+    theirs: (np, x, y) => {
+      const isGreater = np.greater(x, 0);
+      const chosen = np.where(isGreater, x, y);
+      isGreater.dispose();
+      return chosen;
+    },
     numpy: "np.where(x0 > 0, x0, x1)",
   },
   {

@@ -23,6 +23,8 @@ export interface Runner {
   readonly name: string;
   readonly first: number;
   readonly run: () => Promise<number>;
+  /** Gives its memory back, which others need. */
+  readonly end?: () => void;
 }
 
 export interface CpuResult {
@@ -91,6 +93,7 @@ export async function inTurns(
       if (time === undefined) times.delete(runner);
       else if (round >= 0) own.push(time);
     }
+  for (const { end } of runners) end?.();
   return {
     program,
     first: Object.fromEntries(runners.map(({ name, first }) => [name, first])),
