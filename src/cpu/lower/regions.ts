@@ -3,7 +3,6 @@
  * computed where they stand, and their memory is given back behind their last use.
  */
 import type { AnyOp, Region, Value } from "../../ir/node.ts";
-import { statedOrder } from "../../ir/traits.ts";
 import { opTable, ruleOf } from "../../ir/ops.ts";
 import type { OpRules, SomeOpRules } from "../../ir/ops.ts";
 import { operandValues, regionList, walkOps, yieldedValues } from "../../ir/traverse.ts";
@@ -14,6 +13,11 @@ import type { Lowering } from "./lowering.ts";
 import { requireUsable } from "./memory-faults.ts";
 import { computeInto } from "./tiles.ts";
 import type { Storage } from "./scratch.ts";
+
+/** Whether it says that other blocks of the cluster see it, which run at another time here. */
+function isOfCluster({ attributes }: AnyOp): boolean {
+  return "scope" in attributes && attributes.scope === "cluster";
+}
 
 export type LoweringRules = OpRules<[Lowering, RegionLowering], void>;
 
@@ -131,7 +135,7 @@ export class RegionLowering {
   #op(op: AnyOp, uses: RegionUses): void {
     const { lowering } = this;
     if (op.kind === "load") requireUsable(lowering, op, op.operands.ref);
-    if (statedOrder(op).scope === "cluster") lowering.refuse(op, "a cluster of blocks");
+    if (isOfCluster(op)) lowering.refuse(op, "a cluster of blocks");
     if (uses.inline.has(op)) {
       for (const result of op.results) lowering.hold(result, { kind: "lazy", op });
       return;
