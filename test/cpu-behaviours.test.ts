@@ -26,41 +26,27 @@ import {
 } from "../src/index.ts";
 import type { DType, HostArray, KernelDefinition, Tile } from "../src/index.ts";
 import { matmul } from "../src/kernels/index.ts";
-import { lowerKernel } from "../src/cpu/lower/index.ts";
-import { CpuBackend } from "../src/cpu/device/backend.ts";
 import { openCpu } from "../src/cpu/device/open.ts";
-import { askAgain, requireWebAssembly } from "../src/cpu/device/support.ts";
+import { askAgain, engineFeatures, requireWebAssembly } from "../src/cpu/device/support.ts";
 import { Device } from "../src/device/device.ts";
-import { simplify } from "../src/lower/simplify.ts";
 import { open } from "../src/runtime/open.ts";
 import { Random } from "../src/support/random.ts";
-import { cpuTarget } from "../src/targets/target.ts";
 import { cpuResults } from "./support/cpu-cases.ts";
-import { SourceThreads } from "./support/source-threads.ts";
+import { bytesOf, counted, manyRows, threadedCpu } from "./support/cpu-device.ts";
 import { hasRelaxedSimd } from "./support/vector-function.ts";
 
 const [n, depth] = [dim("n"), dim("depth")];
 const quiet = { onNotes: () => undefined };
 const forms = hasRelaxedSimd ? [false, true] : [false];
 const single = forms.map((relaxed) => {
-  return new Device(openCpu({ threads: 1 }, { features: { ...features(), relaxed } }), quiet);
+  return new Device(openCpu({ threads: 1 }, { features: { ...engineFeatures(), relaxed } }), quiet);
 });
 const simulator = await open("simulator", quiet);
 const devices: Device[] = [];
 
-function features() {
-  return { relaxed: false };
-}
-
 /** A device with threads of the source. */
 function threaded(threads: number): Device {
-  const parts = {
-    compile: (of: Parameters<typeof simplify>[0], offered: { readonly relaxed: boolean }) =>
-      lowerKernel(simplify(of), offered),
-    features: features(),
-    host: new SourceThreads(),
-  };
-  const device = new Device(new CpuBackend({ target: cpuTarget, threads }, parts), quiet);
+  const device = threadedCpu(threads);
   devices.push(device);
   return device;
 }
@@ -75,10 +61,6 @@ afterAll(() => {
 });
 
 type Inputs = { readonly [name: string]: HostArray };
-
-function bytesOf({ data }: HostArray): string {
-  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("hex");
-}
 
 /** Runs a kernel in every form, which have to give what the simulator gives, bit for bit; gives `out`. */
 async function agreed(definition: KernelDefinition, inputs: Inputs): Promise<HostArray> {
@@ -362,13 +344,6 @@ describe("numbers", () => {
 
 const double = each(f32, (x) => x.mul(2));
 const sizes = [0, 1, 3, 4, 5, 15, 16, 17, 31, 32, 33, 1023];
-const counted = (count: number): HostArray<"f32"> =>
-  fromNumbers(
-    f32,
-    [count],
-    Array.from({ length: count }, (_, i) => i + 0.5),
-  );
-
 describe("memory", () => {
   test.each(sizes)("12, 13: %s elements, and nothing is written beside them", async (count) => {
     const x = counted(count);
@@ -505,13 +480,6 @@ const rows = kernel(
     out.at(i).store(row);
   },
 );
-const manyRows = (count: number): HostArray<"f32"> =>
-  fromNumbers(
-    f32,
-    [count, 64],
-    Array.from({ length: 64 * count }, (_, i) => Math.sin(i)),
-  );
-
 describe("threads, limits and hosts", () => {
   test("19, 21: any number of threads gives the same bits, while memory grows", async () => {
     const x = manyRows(2000);
