@@ -38,6 +38,7 @@ import {
 } from "tilewright";
 import type { DType, DTypeName, KernelDefinition } from "tilewright";
 import { main as productOfLoops, matmul } from "../examples/matmul.ts";
+import { main as productOfBlock } from "../examples/tcgen05-block.ts";
 import { main } from "../examples/tcgen05-matmul.ts";
 import { lower } from "../src/lower/stages.ts";
 import { tmemShapes } from "../src/ir/ops/tensor-memory.ts";
@@ -405,10 +406,13 @@ describe("dot in a loop", () => {
   });
 });
 
-test("the example is right on both", async () => {
+test.each([
+  ["in one block", productOfBlock],
+  ["with a thread for each kind of work", main],
+])("the example %s is right on both", async (_, run) => {
   for (const kind of ["simulator", "emulator"] as const) {
     const device = await open(kind, { target: "sm_100a" });
-    const { worst } = await main(device);
+    const { worst } = await run(device);
     device.dispose();
     expect(worst).toBeLessThanOrEqual(1);
   }
