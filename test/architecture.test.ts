@@ -46,7 +46,7 @@ const outsideImports: { readonly [folder: string]: RegExp } = {
   testing: /^vitest$/,
 };
 /** Files that a browser has a stand-in for, or never loads. */
-const nodeFiles = /^src\/(workers\/node|runtime\/threads\/node-worker)\.ts$/;
+const nodeFiles = /^src\/(workers\/node(-peers)?|runtime\/threads\/node-worker)\.ts$/;
 
 const files = listFiles("src", /\.ts$/);
 const sources = files.filter((file) => !file.endsWith(".test.ts"));

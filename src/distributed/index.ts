@@ -19,6 +19,8 @@ export {
 } from "./collectives.ts";
 export type { AxisNames, ExchangeOptions, GatherOptions, ScatterOptions } from "./collectives.ts";
 export { devicePut } from "./device-put.ts";
+export { initialize, processCount, processIndex } from "./initialize.ts";
+export type { InitializeOptions } from "./initialize.ts";
 export { flightRecord, shutdown } from "./world.ts";
 export { makeMesh, Mesh, NamedSharding, P, PartitionSpec } from "./mesh.ts";
 export type { AxisSpec, MeshOptions } from "./mesh.ts";

@@ -6,6 +6,19 @@ export function processors(): number {
   return typeof navigator === "object" ? navigator.hardwareConcurrency : 1;
 }
 
+/** Pages have no variables. */
+export function environment(): Readonly<Record<string, string | undefined>> {
+  return {};
+}
+
+export function readText(): undefined {
+  return undefined;
+}
+
+export function meetPeers(): Promise<never> {
+  return Promise.reject(new Error("pages have no sockets"));
+}
+
 export function openPort<M, A>({ answered, ended }: PortEvents<A>): Port<M> {
   const worker = new Worker(new URL("../runtime/threads/browser-worker.js", import.meta.url), {
     type: "module",

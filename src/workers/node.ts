@@ -1,8 +1,9 @@
 /** Threads of Node. In a browser `browser.ts` stands in for this file. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { MessagePort, Worker } from "node:worker_threads";
-import type { Port, PortEvents } from "./port.ts";
+import process from "node:process";
+import type { MeetingPlace, Peers, Port, PortEvents } from "./port.ts";
 
 /** Written so that no bundler follows it: of a worker alone, without what it imports, nothing is gained. */
 const ownAddress = import.meta.url;
@@ -19,6 +20,22 @@ export function processors(): number {
   } catch {
     return 1;
   }
+}
+
+/** The variables of the process. */
+export function environment(): Readonly<Record<string, string | undefined>> {
+  return process.env;
+}
+
+/** The text of a file; undefined where there is none. */
+export function readText(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}
+
+/** Sockets are loaded by those who need them. */
+export async function meetPeers(place: MeetingPlace): Promise<Peers> {
+  const { meetPeers: meet } = await import("./node-peers.ts");
+  return meet(place);
 }
 
 export function openPort<M, A>({ answered, ended }: PortEvents<A>): Port<M> {

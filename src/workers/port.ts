@@ -89,3 +89,30 @@ export class Helper<M, A> {
     this.#port.end();
   }
 }
+
+/* ---- processes ---- */
+
+export interface PeerEvents {
+  readonly received: (frame: Uint8Array) => void;
+  readonly ended: () => void;
+}
+
+export interface Peer {
+  post(parts: readonly Uint8Array[]): void;
+  close(): void;
+}
+
+export interface Peers {
+  /** The connection to another rank; frames that came before are told first. */
+  open(rank: number, events: PeerEvents): Peer;
+  close(): void;
+}
+
+export interface MeetingPlace {
+  readonly rank: number;
+  readonly size: number;
+  readonly host: string;
+  readonly port: number;
+  /** Milliseconds until all have to be there. */
+  readonly timeout: number;
+}

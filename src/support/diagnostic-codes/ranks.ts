@@ -59,6 +59,14 @@ export const rankCodes = registerCodes({
     example: 'new NamedSharding(mesh, P("rows")) // of a mesh { x: 2, y: 4 }',
     remedy: "name axes of the mesh, each once, whose sizes divide the extent",
   },
+  TW9711: {
+    title: "processes that do not find each other",
+    cause:
+      "initialize lacks the number of processes, of this one, or the address of rank 0, is called twice, or the others do not come in time.",
+    example: "await initialize(); // in a process that no launcher started",
+    remedy:
+      "start the program with tilewright launch -n 4 FILE or torchrun, or give initialize what the report names",
+  },
   TW9710: {
     title: "array that other processes have",
     cause:
