@@ -191,6 +191,11 @@ function dataOf(value: GraphValue): Tensor {
   });
 }
 
+/** The data of a value that has it here already; undefined for what would have to be computed or brought. */
+export function dataAtHand(value: GraphValue): Tensor | undefined {
+  return isUnusable(value) ? undefined : computed.get(value);
+}
+
 /** Runs a graph on the evaluator. */
 export function runGraph(
   graph: GraphRegion,

@@ -7,7 +7,9 @@
  *   | rbg       | 4     | four elements a hash of Philox-4x32 (`rng_bit_generator`) | a hash of Threefry of either half |
  */
 import { tensorType, sizeOf } from "../graph/ops/types.ts";
-import { NDArray, recordWith } from "./array.ts";
+import { u32 } from "../formats/dtype.ts";
+import { threefry as hashOf } from "../graph/evaluate/random.ts";
+import { dataAtHand, NDArray, recordWith } from "./array.ts";
 import { add, bitwiseOr, bitwiseXor, full, shiftLeft, shiftRight } from "./functions.ts";
 import { array, iota, reshape, slice, stack, zeros } from "./shapes.ts";
 
@@ -73,9 +75,46 @@ function halves(seed: Key): readonly Key[] {
   return generatorOf(seed) === "threefry" ? [seed] : [slice(seed, [[0, 2]]), slice(seed, [[2, 4]])];
 }
 
+type Half = readonly [number, number];
+
+/**
+ * The words of a key that is there already, such as that of a seed, by halves. What is small and follows from it is computed at once:
+ * recorded, each hash is two hundred ops, and a device would have a kernel or two for each key.
+ */
+function wordsAtHand({ value }: Key): readonly Half[] | undefined {
+  const data = dataAtHand(value)?.data;
+  if (data === undefined) return undefined;
+  const words = Array.from(data, Number);
+  return Array.from({ length: words.length / 2 }, (_, half) => [
+    words[2 * half] ?? 0,
+    words[2 * half + 1] ?? 0,
+  ]);
+}
+
+/** Hashes that are computed at once: less work than to record them. */
+const mostAtOnce = 4096;
+
+/** The key that a number gives, by each half of a key. */
+function keyOf(known: readonly Half[], number: number): Key {
+  return array(
+    known.flatMap((half) => hashOf(half, [0, number])),
+    "u32",
+  );
+}
+
+function bitsOf(key: Half, shape: readonly number[]): Words {
+  const drawn = Uint32Array.from({ length: sizeOf(shape) }, (_, n) => {
+    const [a, b] = hashOf(key, [0, n]);
+    return a ^ b;
+  });
+  return array({ dtype: u32, shape, data: drawn });
+}
+
 /** 32 random bits an element. */
 export function bits(seed: Key, shape: readonly number[]): Words {
   if (generatorOf(seed) === "rbg") return generated(seed, shape);
+  const [known] = sizeOf(shape) <= mostAtOnce ? (wordsAtHand(seed) ?? []) : [];
+  if (known !== undefined) return bitsOf(known, shape);
   const [a, b] = hashes(seed, sizeOf(shape));
   return reshape(bitwiseXor(a, b), shape);
 }
@@ -111,6 +150,8 @@ function generated(seed: Key, shape: readonly number[]): Words {
 export function split(seed: Key): readonly [Key, Key];
 export function split(seed: Key, count?: number): readonly Key[];
 export function split(seed: Key, count = 2): readonly Key[] {
+  const known = count <= mostAtOnce ? wordsAtHand(seed) : undefined;
+  if (known !== undefined) return Array.from({ length: count }, (_, i) => keyOf(known, i));
   const columns = halves(seed).flatMap((half) => hashes(half, count));
   const rows = stack(columns, { axis: 1 });
   return Array.from({ length: count }, (_, i) =>
@@ -120,6 +161,8 @@ export function split(seed: Key, count = 2): readonly Key[] {
 
 /** A key from a key and a number. */
 export function foldIn(seed: Key, data: number): Key {
+  const known = wordsAtHand(seed);
+  if (known !== undefined) return keyOf(known, data >>> 0);
   const counter = [zeros([], "u32"), full([], data >>> 0, "u32")] as const;
   return stack(halves(seed).flatMap((half) => threefry(half, ...counter)));
 }

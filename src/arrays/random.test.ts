@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { codeOf } from "../../test/support/library-checks.ts";
 import { threefry } from "../../test/support/threefry.ts";
-import { array, random } from "./index.ts";
+import { array, jit, random, useDevice } from "./index.ts";
 
 const key = random.key(42);
 
@@ -13,6 +13,32 @@ test("uniform numbers, integers and permutations are JAX's", async () => {
   ]);
   expect(await random.randint(key, [5], -3, 9).values()).toEqual([-3, 3, 0, -2, 2]);
   expect(await random.permutation(key, 7).values()).toEqual([4, 2, 5, 3, 6, 0, 1]);
+});
+
+/** A function of a key, whose data is known when it is called, or is a parameter of a recorded function. */
+test.each(["threefry", "rbg"] as const)(
+  "what follows from a key of %s at hand is what a recorded function draws by it",
+  async (generator) => {
+    const own = random.key(2 ** 40 + 7, { generator });
+    const draw = (from: typeof own) => [
+      ...random.split(from, 3),
+      random.foldIn(from, 2 ** 32 - 1),
+      random.bits(from, [33, 3]),
+      random.bits(from, []),
+    ];
+    await useDevice("evaluator");
+    const read = (arrays: readonly { values(): Promise<unknown> }[]) =>
+      Promise.all(arrays.map((each) => each.values()));
+    expect(await read(draw(own))).toEqual(await read(jit(draw)(own)));
+    await useDevice();
+  },
+);
+
+test("numbers of a small shape begin those of a large one", async () => {
+  const large = (await random.bits(key, [5000]).values()) as readonly number[];
+  expect(await random.bits(key, [4096]).values()).toEqual(large.slice(0, 4096));
+  const [a, b] = threefry([0, 42], [0, 4097]);
+  expect(large[4097]).toBe((a ^ b) >>> 0);
 });
 
 test("integers are drawn from all of i32, and from no more", async () => {
