@@ -189,6 +189,8 @@ export type {
   Combine,
   Combined,
   CopyOptions,
+  PairOptions,
+  Tcgen05CommitOptions,
   Tcgen05MmaOptions,
   TmemOptions,
   DotDType,

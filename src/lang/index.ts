@@ -78,7 +78,7 @@ export {
   wgmma,
 } from "./async.ts";
 export { tcgen05Commit, tcgen05Copy, tcgen05Mma } from "./tensor-memory.ts";
-export type { Tcgen05MmaOptions } from "./tensor-memory.ts";
+export type { PairOptions, Tcgen05CommitOptions, Tcgen05MmaOptions } from "./tensor-memory.ts";
 export type { CopyOptions, ProductOptions } from "./async.ts";
 export { loop, returnIf, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
 export type { CarryingLoop, CarryingLoopControl, LoopBounds, LoopControl } from "./control.ts";
