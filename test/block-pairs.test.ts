@@ -161,7 +161,7 @@ async function check(
     }
   }
   if (hasPtxas)
-    for (const target of assembled)
+    for (const target of takesAll ? assembled : assembled.slice(0, 1))
       expect(assemble(printPtx(lower(definition.kernel, targets[target]).module), target)).toBe("");
 }
 
@@ -184,9 +184,9 @@ const others: readonly [string, Form][] = [
 
 describe("products of a pair", () => {
   test.each<[string, Form]>([
-    ["160 columns, a by columns", { a: bf16, alongK: [false, true], shape: [256, 160, 32] }],
-    ["128 rows, both across", { a: f16, alongK: [false, false], shape: [128, 128, 32] }],
-    ["a in tensor memory", { a: bf16, shape: [256, 192, 32], aInTensorMemory: true }],
+    ["160 columns, a by columns", { a: bf16, alongK: [false, true], shape: [256, 160, 16] }],
+    ["128 rows, both across", { a: f16, alongK: [false, false], shape: [128, 128, 16] }],
+    ["a in tensor memory", { a: bf16, shape: [256, 64, 32], aInTensorMemory: true }],
     ["128 rows, a in tensor memory", { a: bf16, shape: [128, 64, 32], aInTensorMemory: true }],
     ...(takesAll ? others : []),
   ])("of %s", async (_, form) => {
@@ -266,28 +266,28 @@ function scaling(n: number, k: number, collective: boolean): KernelDefinition {
 }
 
 describe("products of a pair with scales", () => {
-  test.each([
-    [64, 128, true],
-    [160, 192, false],
-  ])("%i columns, k %i, scales of b by a collective copy: %s", async (n, k, collective) => {
-    const definition = scaling(n, k, collective);
-    const inputs = {
-      x: matrix(f8e4m3fn, [256, k], left),
-      y: matrix(f8e5m2, [n, k], (row, column) => right(column, row)),
-      xScales: atoms(256, k / 32, leftScale),
-      yScales: atoms(n, k / 32, rightScale),
-    };
-    const expected = Array.from({ length: 256 * n }, (_, at) => {
-      const [row, column] = [Math.floor(at / n), at % n];
-      let total = 0;
-      for (let each = 0; each < k; each += 1)
-        total +=
-          left(row, each) *
-          right(each, column) *
-          leftScale(row, each >> 5) *
-          rightScale(column, each >> 5);
-      return total;
-    });
-    await check(definition, inputs, expected, ["sm_100a", "sm_103a"]);
-  });
+  test.each([[32, 64, true], ...(takesAll ? ([[160, 192, false]] as const) : [])])(
+    "%i columns, k %i, scales of b by a collective copy: %s",
+    async (n, k, collective) => {
+      const definition = scaling(n, k, collective);
+      const inputs = {
+        x: matrix(f8e4m3fn, [256, k], left),
+        y: matrix(f8e5m2, [n, k], (row, column) => right(column, row)),
+        xScales: atoms(256, k / 32, leftScale),
+        yScales: atoms(n, k / 32, rightScale),
+      };
+      const expected = Array.from({ length: 256 * n }, (_, at) => {
+        const [row, column] = [Math.floor(at / n), at % n];
+        let total = 0;
+        for (let each = 0; each < k; each += 1)
+          total +=
+            left(row, each) *
+            right(each, column) *
+            leftScale(row, each >> 5) *
+            rightScale(column, each >> 5);
+        return total;
+      });
+      await check(definition, inputs, expected, ["sm_100a", "sm_103a"]);
+    },
+  );
 });

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { takesAll } from "./support/sample.ts";
-import { runKernel, schedules } from "./simulation.ts";
+import { runKernel, schedules as allSchedules } from "./simulation.ts";
 import type { Kernel } from "../src/ir/node.ts";
 import { bf16, f32, f8e4m3fn, f8e8m0fnu } from "../src/formats/dtype.ts";
 import { fromNumbers } from "../src/formats/hostarray.ts";
@@ -30,7 +30,10 @@ import { TilewrightError } from "../src/support/diagnostics.ts";
 import { targets } from "../src/targets/target.ts";
 import type { KernelDefinition } from "../src/lang/index.ts";
 
-const [rows, n, k] = [128, 32, 64];
+const [rows, n, k] = [128, 32, 32];
+
+/** What is found hangs on what the kernel orders, not on the schedule: one in order and an adversarial one are usually enough. */
+const schedules = takesAll ? allSchedules : [allSchedules.at(0) ?? {}, allSchedules.at(-1) ?? {}];
 
 function numbers(height: number, width: number, of: (row: number, column: number) => number) {
   const values = Float64Array.from({ length: height * width }, (_, at) =>
