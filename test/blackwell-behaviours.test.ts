@@ -76,6 +76,7 @@ const behaviours: { readonly [number: string]: Behaviour } = {
     shown: [
       products(`{ a: "f16", m: 128, n: 256, majorA: "mn" }`),
       pairs(`["160 columns, a by columns"`),
+      pairs(`["128 rows, 160 columns"`),
       pairs(`["128 rows, both across"`),
     ],
   },

@@ -16,8 +16,10 @@ import { assemble } from "./support/accepted-assembly.ts";
 import { hasPtxas } from "./support/assembler.ts";
 import { takesAll, usually } from "./support/sample.ts";
 
+type Kind = "simulator" | "emulator";
+
 /** What the emulator runs is lowered from what the simulator runs: usually the example runs on one of them, and its pair on the other. */
-test.each(usually(["simulator"] as const, ["emulator"]))("is right on the %s", async (kind) => {
+test.each(usually<Kind>(["simulator"], ["emulator"]))("is right on the %s", async (kind) => {
   const device = await open(kind, { target: "sm_100a" });
   const { worst } = await main(device);
   device.dispose();
@@ -26,12 +28,12 @@ test.each(usually(["simulator"] as const, ["emulator"]))("is right on the %s", a
 
 test.skipIf(!hasPtxas)("is assembled, for a block and for a pair", () => {
   for (const { kernel } of [persistent, pairs])
-    for (const target of usually(["sm_100a"] as const, ["sm_103a"]))
+    for (const target of usually<"sm_100a" | "sm_103a">(["sm_100a"], ["sm_103a"]))
       expect(assemble(printPtx(lower(kernel, targets[target]).module), target)).toBe("");
 });
 
 describe("a pair", () => {
-  test.each(usually(["emulator"] as const, ["simulator"]))(
+  test.each(usually<Kind>(["emulator"], ["simulator"]))(
     "gives the model's bits on the %s",
     async (kind) => {
       const bytes = readFileSync("test/fixtures/ptx/triton/tensor-memory/f16-2cta.npz");

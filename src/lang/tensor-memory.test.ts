@@ -1,6 +1,6 @@
 /** What is said of tensor memory and its products that cannot be, with the code of each. */
 import { describe, expect, test } from "vitest";
-import { bf16, f16, f32, f8e8m0fnu } from "../formats/dtype.ts";
+import { bf16, f16, f32, f8e4m3fn, f8e8m0fnu } from "../formats/dtype.ts";
 import { lower } from "../lower/stages.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
@@ -187,6 +187,51 @@ describe("pairs of blocks", () => {
       ({ sums: it }) => it?.at(all, slice(0, 32)).store(full(f32, [64, 32], 0)),
       cluster,
       "TW6107",
+    ],
+    [
+      "with products on some columns of halves of the lanes",
+      { a: smem(bf16, [64, 64]), b: smem(bf16, [64, 16]), sums: tmem(f32, [64, 64], { pair }) },
+      ({ sums: it, ...rest }) => {
+        if (it) product({ ...rest, sums: it.at(all, slice(0, 32)) });
+      },
+      cluster,
+      "TW6107",
+    ],
+    [
+      "with halves of some columns",
+      { sums: tmem(f32, [64, 64], { pair }) },
+      ({ sums: it }) =>
+        it
+          ?.at(all, slice(0, 32))
+          .reshape([64, 2, 16])
+          .store(full(f32, [64, 2, 16], 0)),
+      cluster,
+      "TW6107",
+    ],
+    [
+      "with halves of 128 rows",
+      { sums: tmem(f32, [128, 64], { pair }) },
+      ({ sums: it }) => it?.reshape([128, 2, 32]).store(full(f32, [128, 2, 32], 0)),
+      cluster,
+      "TW6107",
+    ],
+    [
+      "with one half of the lanes",
+      { sums: tmem(f32, [64, 64], { pair }) },
+      ({ sums: it }) => it?.reshape([64, 2, 32]).at(all, 0, all).load(),
+      cluster,
+      "TW2302",
+    ],
+    [
+      "of FP8 that lies across k in 24 columns a block",
+      {
+        a: smem(f8e4m3fn, [128, 64]),
+        b: smem(f8e4m3fn, [64, 24], { layout: "shared(tile 8 8)" }),
+        sums: tmem(f32, [128, 48], { pair }),
+      },
+      product,
+      cluster,
+      "TW6101",
     ],
   ])("%s", (_, scratch, body, options, code) => {
     const report = reportOf(scratch, body, options);

@@ -48,7 +48,7 @@ export function notEmulated<T extends { readonly name: string }>(
 }
 
 /** The usual cases, and the others in a run of all. */
-export function usually<T, U = T>(usual: readonly T[], others: readonly U[]): readonly (T | U)[] {
+export function usually<T>(usual: readonly T[], others: readonly T[]): readonly T[] {
   return takesAll ? [...usual, ...others] : usual;
 }
 

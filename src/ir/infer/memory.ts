@@ -220,12 +220,31 @@ function sliceRef(draft: Draft<"slice_ref">, context: InferContext): readonly Ty
 /** Tiles of tensor memory lie side by side, and so do their columns: all of their rows belong to a window. */
 function requireAllRows(draft: Draft<"slice_ref">, ref: RefType): void {
   const { sizes, dropped } = draft.attributes;
-  const rows = ref.shape.length - 2;
-  if (sizes[rows] === ref.shape[rows] && !dropped.includes(rows) && !dropped.includes(rows + 1))
-    return;
+  const columns = ref.shape.length - 1;
+  const rows = columns - (hasHalves(ref) ? 2 : 1);
+  const isKept = (axis: number): boolean => !dropped.includes(axis);
+  const whole = ref.shape.slice(rows, columns).every((size, axis) => size === sizes[rows + axis]);
+  if (whole && [rows, columns - 1, columns].every(isKept)) return;
   fail(draft, "TW2302", "a window of tensor memory that has not all rows of its tile", {
     expected: `${sizeText(ref.shape[rows] ?? 0)} rows, and a slice of columns`,
     found: `${sizeText(sizes[rows] ?? 0)} rows of ${typeText(ref)}`,
+  });
+}
+
+/** Whether the columns of a tile in tensor memory are seen as those of its two halves of lanes. */
+export function hasHalves({ space, shape }: RefType): boolean {
+  return space === "tmem" && shape.length > 2 && shape.at(-2) === 2;
+}
+
+/** Columns of a tile in tensor memory can become those of either half of the lanes: [64, n] becomes [64, 2, n / 2]. */
+function requireHalves(draft: Draft<"reshape_ref">, ref: RefType): void {
+  if (ref.space !== "tmem") return;
+  const columns = Number(ref.shape.at(-1));
+  const wanted = [...ref.shape.slice(0, -1), 2, columns / 2];
+  if (!hasHalves(ref) && columns % 2 === 0 && sameShape(draft.attributes.shape, wanted)) return;
+  fail(draft, "TW2302", `${opName(draft)} of a window of tensor memory`, {
+    expected: "windows of columns, by at, or [64, 2, n / 2] of sums of a pair of blocks",
+    found: `${typeText(ref)} to ${shapeText(draft.attributes.shape)}`,
   });
 }
 
@@ -316,7 +335,7 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
 
   reshape_ref(draft, context) {
     const ref = refOperand(draft, "the window", draft.operands.ref);
-    requireNoTensorMemory(draft, ref);
+    requireHalves(draft, ref);
     const { shape } = draft.attributes;
     requireSizes(draft, shape, context);
     const [from, to] = [multiplySizes(...ref.shape), multiplySizes(...shape)];

@@ -23,6 +23,7 @@ import {
 import type { Draft, InferContext, InferRules } from "./inference-input.ts";
 import { dotAccumulators, operandsText } from "./matrix.ts";
 import { requireMulticast, requirePair } from "./block-pairs.ts";
+import { hasHalves } from "./memory.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
 import { checkScaledProduct, copyScales } from "./tensor-memory-scales.ts";
 
@@ -110,7 +111,8 @@ function accessed(
   requireSpace(draft, "the window", ref, ["tmem"]);
   const shape = staticShape(draft, ref);
   requireTileShape(draft, shape);
-  const [rows = 0, columns = 0] = shape;
+  const [rows = 0] = shape;
+  const columns = shape.at(-1) ?? 0;
   const { shape: stated } = draft.attributes;
   const by = tmemShapeNamed(stated ?? usualTmemShape(rows));
   if (by === undefined)
@@ -124,7 +126,8 @@ function accessed(
   // Several warpgroups divide a power of two; one alone takes others part by part.
   const part = tmemPart(columns);
   const fits = part >= least && (part === columns || groups === 1);
-  if (shape.length !== 2 || !accessRows[by].includes(rows) || !fits)
+  const isTile = shape.length === 2 || (shape.length === 3 && hasHalves(ref));
+  if (!isTile || !accessRows[by].includes(rows) || !fits)
     fail(draft, "TW2306", `${by} does not move ${typeText(ref)}`, {
       expected: `[${accessRows[by].join(" or ")}, columns], ${least} columns or more, ${groups === 1 ? `a multiple of ${least}` : "a power of two"}`,
       found: shapeText(shape),

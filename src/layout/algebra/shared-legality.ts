@@ -7,7 +7,7 @@
  *   | major | contiguous axis          | other axis                          | formats          |
  *   |-------|--------------------------|-------------------------------------|------------------|
  *   | K     | k, one width an 8-row block | m or n, one width a row          | 8, 16, 32 bits   |
- *   | MN    | m or n, one width a block | k, one width a row                 | 16 bits; tcgen05 8, too |
+ *   | MN    | m or n, one width a block | k, one width a row                 | 16 bits; tcgen05 8, too, in steps of 16 |
  *
  * TMA writes a box of at most five axes, 256 elements each, densely, the last axis contiguous
  * and as wide as the swizzle. A tiled layout is one box whose axes are tiles and insides of tiles.
@@ -63,6 +63,8 @@ export function wgmmaForm(view: SharedView, operand: WgmmaOperand): WgmmaForm | 
   if (mn.step !== bytes) return "neither axis is contiguous";
   if (bits !== 16 && !(bits === 8 && operand.turnsBytes === true))
     return `elements of ${bits} bits must be contiguous along k`;
+  if (bits === 8 && operand.count % 16 !== 0)
+    return `elements of 8 bits that are contiguous across k come in steps of 16, not ${operand.count}`;
   return rowsForm("mn", mn, k, view, Infinity);
 }
 

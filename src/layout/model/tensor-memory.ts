@@ -57,6 +57,17 @@ export function allocatedColumns(op: Op<"alloc_tmem">): number {
   return op.attributes.shape.slice(0, -2).reduce((count, each) => count * each, tileColumns(op));
 }
 
+/** The columns of which a window of tensor memory has both halves as an axis of its own; undefined of any other. */
+export function halvedColumns(
+  window: Value,
+  definitions: ReadonlyMap<Value, AnyOp>,
+): number | undefined {
+  const op = definitions.get(window);
+  if (op === undefined || !isWindow(op)) return undefined;
+  if (op.kind === "reshape_ref") return Number(refOf(op.operands.ref).shape.at(-1));
+  return halvedColumns(op.operands.ref, definitions);
+}
+
 /** The allocation that a window of tensor memory lies in. */
 export function tmemRoot(window: Value, definitions: ReadonlyMap<Value, AnyOp>): Op<"alloc_tmem"> {
   const op = definitions.get(window);
@@ -134,11 +145,12 @@ const patterns: { readonly [S in TmemShape]: (rows: number) => Bits } = {
 /** The register layout of a tile [rows, columns] that the shape moves part by part, whose elements have so many bits. */
 export function tmemRegisters(
   shape: TmemShape,
-  [rows = 0, columns = 0]: readonly number[],
+  tile: readonly number[],
   bits: number,
   warps: number,
-  kind: TmemLayout["kind"] = rows === 128 ? "full" : "half",
+  kind: TmemLayout["kind"] = tile[0] === 128 ? "full" : "half",
 ): RegisterLayout {
+  const columns = tile.at(-1) ?? 0;
   const inWord = Math.log2(32 / bits);
   const { rows: rowBits, columns: first, last } = patterns[shape](lanesOf(kind));
   // Registers in the order of the instruction's own, the half behind them, the rest of the columns last.
@@ -153,13 +165,16 @@ export function tmemRegisters(
     (_, bit) => `W${bit + 2}`,
   );
   const quarters = quartersOf[kind];
+  // Halves of the lanes are the last columns of a tile, or an axis of their own.
+  const halves = tile.length === 3 ? quarters.columns : [];
+  const lastColumns = tile.length === 3 ? [] : quarters.columns;
   const free =
     Math.log2(tmemPart(columns)) -
     inWord -
     first.length -
     last.length -
     groups.length -
-    quarters.columns.length;
+    lastColumns.length;
   const next = inWord + names.size;
   const registers = (from: number, count: number): readonly string[] =>
     Array.from({ length: count }, (_, index) => `R${from + index}`);
@@ -170,9 +185,10 @@ export function tmemRegisters(
     ...registers(next, free),
     ...last,
     ...groups,
-    ...quarters.columns,
+    ...lastColumns,
   ];
-  return knownLayout(`(${ofRows.join(" ")} | ${ofColumns.join(" ")})`);
+  const axes = [ofRows, ...(tile.length === 3 ? [halves] : []), ofColumns];
+  return knownLayout(`(${axes.map((bits) => bits.join(" ")).join(" | ")})`);
 }
 
 /** Lanes that rows of a tile fill. */

@@ -12,6 +12,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { requireFeatures } from "../model/required-features.ts";
 import {
   blocksTogether,
+  halvedColumns,
   tmemLayoutOf,
   tmemRoot,
   tmemShapeOf,
@@ -44,6 +45,17 @@ function requirePacking(op: Op<"tcgen05_mma">, side: "sums" | "a", context: Layo
   });
 }
 
+/** Sums whose columns lie in either half of the lanes are made whole. */
+function requireAllColumns(op: Op<"tcgen05_mma">, context: LayoutContext): void {
+  const { sums } = op.operands;
+  const root = tmemRoot(sums, context.surroundings.windows.definitions);
+  if (
+    tmemStorage(root).kind === "pair" &&
+    refOf(sums).shape.at(-1) !== root.attributes.shape.at(-1)
+  )
+    refuseStorage(op, root, "all columns of a tile, of which each half of the lanes has half");
+}
+
 /** What is read and written as scales is declared as scales, and nothing else is. */
 function requireScales(
   op: Op<"tcgen05_mma"> | Op<"tcgen05_copy">,
@@ -63,13 +75,23 @@ function requireMatrix(op: Op<"tmem_load"> | Op<"tmem_store">, context: LayoutCo
   const storage = tmemStorage(root);
   const { bits } = root.attributes.dtype;
   const columns = Number(refOf(op.operands.ref).shape.at(-1));
+  const halved = halvedColumns(op.operands.ref, context.surroundings.windows.definitions);
   if (storage.kind === "scales") refuseStorage(op, root, "a matrix, not scales");
+  else if (halved !== undefined) requireHalves(op, root, halved);
   else if (storage.kind === "pair" && columns !== root.attributes.shape.at(-1))
-    refuseStorage(op, root, "all columns of a tile, of which each half of the lanes has half");
+    refuseStorage(op, root, `all columns of a tile, or ${ofHalves} of which there are parts`);
   else if (storage.kind === "pair" && tmemPart(columns) !== columns)
-    refuseStorage(op, root, "a power of two of columns, of which each half of the lanes has half");
+    refuseStorage(op, root, `a power of two of columns, or ${ofHalves}`);
   else if (bits === 8 && storage.packing === 1)
     refuseStorage(op, root, "{ packed: true } of 8 bits");
+}
+
+const ofHalves = "reshape([64, 2, n / 2]), of each half of the lanes its columns,";
+
+/** Only sums of a pair with 64 rows in each block have columns in either half of the lanes. */
+function requireHalves(op: AnyOp, root: Op<"alloc_tmem">, columns: number): void {
+  if (tmemStorage(root).kind !== "pair" || columns !== root.attributes.shape.at(-1))
+    refuseStorage(op, root, "halves of all columns of tmem(…, [64, n], { pair: true })");
 }
 
 function refuseStorage(op: AnyOp, root: Op<"alloc_tmem">, expected: string): never {
@@ -135,6 +157,7 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
     requireTogether(op, context);
     requirePacking(op, "sums", context);
     requirePacking(op, "a", context);
+    requireAllColumns(op, context);
     requireOperand(op, b, "right", context, rows);
     if (refOf(a).space === "smem") requireOperand(op, a, "left", context, rows);
     for (const scales of [op.operands.aScales, op.operands.bScales])

@@ -115,6 +115,8 @@ export interface TensorValue {
   /** How tiles of its allocation lie, and columns from each to the next, outermost first. */
   readonly storage: TmemLayout;
   readonly strides: readonly number[];
+  /** Whether halves of the lanes are an axis of their own, before the columns. */
+  readonly halves?: boolean;
 }
 
 export type RefValue = GlobalValue | ReshapedValue | SharedValue;

@@ -108,11 +108,12 @@ export const layoutCodes = registerCodes({
     remedy: "work on parts of the tile, in a loop or in more blocks",
   },
   TW6107: {
-    title: "narrow elements of tensor memory that a product has otherwise",
+    title: "tensor memory that lies otherwise than it is used",
     cause:
-      "Left factors of 8 and 16 bits fill the columns of tensor memory; sums of 16 bits have a column each. An allocation is one or the other.",
+      "Left factors of 8 and 16 bits fill the columns of tensor memory; sums of 16 bits have a column each. An allocation is one or the other. Sums of a pair of blocks with 64 rows each have half of their columns in either half of the lanes.",
     example: "tcgen05Mma(sums, left, b)  // left is tmem(bf16, [128, 64])",
-    remedy: "say packed: true of left factors, and not of sums",
+    remedy:
+      "say packed: true of left factors, and not of sums; move columns of halves of the lanes by reshape([64, 2, n / 2])",
   },
   TW6108: {
     title: "too little tensor memory",

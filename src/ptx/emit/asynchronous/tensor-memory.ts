@@ -128,7 +128,7 @@ export function sliceTensor(op: Op<"slice_ref">, context: EmitContext): void {
   const packing = packingOf(source.storage);
   const { sizes, guard = [] } = op.attributes;
   const extents = refOf(op.operands.ref).shape;
-  const steps = [...source.strides, 0, 1];
+  const steps = [...source.strides, 0, ...(source.halves === true ? [0] : []), 1];
   let { base, columns } = source;
   for (const [axis, offset] of op.operands.offsets.entries()) {
     const step = steps[axis] ?? 0;
@@ -152,6 +152,11 @@ export function sliceTensor(op: Op<"slice_ref">, context: EmitContext): void {
   }
   const strides = source.strides.filter((_, axis) => !op.attributes.dropped.includes(axis));
   context.define(op.results[0], { ...source, base, columns, strides });
+}
+
+/** Columns of a tile as those of either half of the lanes, which begin at the same one. */
+export function halveTensor(op: Op<"reshape_ref">, context: EmitContext): void {
+  context.define(op.results[0], { ...context.tensor(op.operands.ref), halves: true });
 }
 
 interface ShapeForm {
@@ -195,13 +200,16 @@ function piecesOf(
 ) {
   const packing = packingOf(storage);
   const { dtype, shape } = refOf(op.operands.ref);
-  const [rows = 0, columns = 0] = shape.map(Number);
+  const tile = shape.map(Number);
+  const columns = tile.at(-1) ?? 0;
+  // The first warp has the first half of the lanes.
+  const toNextRow = tile.slice(1).reduce((count, each) => count * each, 1);
   const by = tmemShapeOf(op);
   const form = forms[by];
   const perWord = 32 / dtype.bits;
-  const table = elementTable(tmemLayoutOf(op, warps, storage), [rows, columns], warps);
+  const table = elementTable(tmemLayoutOf(op, warps, storage), tile, warps);
   const own = [...table.subarray(0, table.length / (32 * warps))];
-  const banks = storage.kind === "pair" ? 2 : 1;
+  const banks = storage.kind === "pair" && tile.length === 2 ? 2 : 1;
   const part = tmemPart(columns);
   const share = part / banks / (warps / warpsPerGroup);
   const halves = by === "32x32b" || lanesOf(storage.kind) === 64 ? 1 : 2;
@@ -214,7 +222,7 @@ function piecesOf(
       const [half, left] = [turn % halves, Math.floor(turn / halves) * part];
       const words = Array.from({ length: each }, (_, register) => {
         const [row, column] = form.place(from + register);
-        const at = own.indexOf((row + 16 * half) * columns + left + column * perWord);
+        const at = own.indexOf((row + 16 * half) * toNextRow + left + column * perWord);
         if (at < 0) throw new Error(`${by} and its layout do not agree`);
         return at / perWord;
       });

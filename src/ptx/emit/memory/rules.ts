@@ -21,7 +21,7 @@ import { selectedArray } from "./selected-array.ts";
 import { sharedWindow, sliceSharedValue, unionMember, wholeShared } from "./shared.ts";
 import { load, store } from "./tiles.ts";
 import { refOf } from "../../../ir/traverse.ts";
-import { sliceTensor } from "../asynchronous/tensor-memory.ts";
+import { halveTensor, sliceTensor } from "../asynchronous/tensor-memory.ts";
 
 /** The result of an op that makes a window. */
 function windowOf(results: readonly Value[]): Value {
@@ -94,6 +94,10 @@ export const memoryRules: EmitRules<typeof memoryOps> = {
   transpose_ref: transposeRef,
 
   reshape_ref(op, context) {
+    if (refOf(op.operands.ref).space === "tmem") {
+      halveTensor(op, context);
+      return;
+    }
     const source = context.ref(op.operands.ref);
     defineWindow(context, windowOf(op.results), reshapeRef(context, source, op.attributes.shape));
   },
