@@ -362,7 +362,7 @@ function workOf(
         }
       : undefined,
     handed: splits ? handedOf(argument) : undefined,
-    tensor: tensorOf(argument),
+    tensor: form.sums === "tensor" ? tensorOf(argument) : undefined,
     ahead: endsInOrder(form) ? aheadOf(argument) : undefined,
     deal: () => known ?? found(),
     counting: counter === undefined ? undefined : countingOf(named, counter, zero.add(workers)),
