@@ -9,13 +9,12 @@
  */
 import { dtypes } from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
-import { attention as attentionOf } from "../kernels/attention/attention.ts";
-import { attentionBackward } from "../kernels/attention/backward.ts";
+import { dim, tensor } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { NDArray } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
 import { astype, exp, greaterEqual, mul, sub, where } from "./functions.ts";
-import { fromKernel } from "./kernels.ts";
+import { fromLibrary } from "./kernels.ts";
 import { einsum, logsumexp } from "./reductions.ts";
 import { iota, reshape } from "./shapes.ts";
 import { vjp } from "./transforms.ts";
@@ -75,15 +74,28 @@ type Attend = (...operands: Operands) => NDArray;
 function byLibrary(dtype: "bf16" | "f16", options: Settled): Attend {
   const of = dtypes[dtype];
   const spec = { q: of, k: of, v: of, ...options } as const;
-  const alone = fromKernel(
-    attentionOf(spec),
+  const [b, s, t, h] = [dim("b"), dim("s"), dim("t"), dim("h")];
+  const [kv, d, e] = [dim("kv"), dim("d"), dim("e")];
+  const [q, k, v] = [
+    tensor(of, [b, s, h, d]),
+    tensor(of, [b, t, kv, d]),
+    tensor(of, [b, t, kv, e]),
+  ];
+  const [out, logSumExp] = [tensor(of, [b, s, h, e]), tensor(dtypes.f32, [b, h, s])];
+  const inputs = { q, k, v };
+  const alone = fromLibrary(
+    { library: "attention", spec },
+    { inputs, outputs: { out } },
     (...operands: Operands) => formula(operands, options)[0],
   );
-  const withSums = fromKernel(attentionOf({ ...spec, logSumExp: true }), (...operands: Operands) =>
-    formula(operands, options),
+  const withSums = fromLibrary(
+    { library: "attention", spec: { ...spec, logSumExp: true } },
+    { inputs, outputs: { out, logSumExp } },
+    (...operands: Operands) => formula(operands, options),
   );
-  const gradients = fromKernel(
-    attentionBackward({ ...spec, deterministic: true }),
+  const gradients = fromLibrary(
+    { library: "attention_backward", spec: { ...spec, deterministic: true } },
+    { inputs: { ...inputs, out, dOut: out, logSumExp }, outputs: { dq: q, dk: k, dv: v } },
     (q: NDArray, k: NDArray, v: NDArray, _out: NDArray, dOut: NDArray, _sums: NDArray) =>
       vjp((...operands: Operands) => formula(operands, options)[0], q, k, v)[1](dOut),
   );

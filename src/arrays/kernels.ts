@@ -12,8 +12,10 @@ import { kernelOperation, isOperation } from "../device/operation.ts";
 import type { Operation } from "../device/operation.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
 import { kernelCallOf, registerKernelCall } from "../graph/ops/kernel-calls.ts";
+import type { LibraryOperation } from "../graph/ops/kernel-calls.ts";
 import { graphRegion } from "../graph/ops/node.ts";
-import type { KernelDefinition } from "../lang/index.ts";
+import { kernel as kernelOf } from "../lang/index.ts";
+import type { KernelDefinition, TensorSpecs } from "../lang/index.ts";
 import type { NDArray } from "./array.ts";
 import { keep, originOf } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
@@ -62,6 +64,39 @@ export function fromKernel<A extends readonly NDArray[], R>(
   meaning: (...args: A) => R,
   backward?: (args: A, cotangents: R) => { readonly [K in keyof A]: unknown },
 ): (...args: A) => R {
+  return declaredCall({ kernel, meaning, backward });
+}
+
+/** What `fromKernel` takes, and what devices run instead of a kernel that is declared alone. */
+interface DeclaredCall<A extends readonly NDArray[], R> {
+  readonly kernel: KernelDefinition | Operation;
+  readonly meaning: (...args: A) => R;
+  readonly backward?:
+    | ((args: A, cotangents: R) => { readonly [K in keyof A]: unknown })
+    | undefined;
+  readonly library?: LibraryOperation;
+}
+
+/**
+ * An operation of the library as a function of arrays. Its kernels are loaded with the first program for a device, so only the arguments are
+ * declared here, in their order.
+ */
+export function fromLibrary<A extends readonly NDArray[], R>(
+  library: LibraryOperation,
+  declaration: { readonly inputs: TensorSpecs; readonly outputs: TensorSpecs },
+  meaning: (...args: A) => R,
+  backward?: (args: A, cotangents: R) => { readonly [K in keyof A]: unknown },
+): (...args: A) => R {
+  const declared = kernelOf({ name: library.library, ...declaration }, () => undefined);
+  return declaredCall({ kernel: declared, meaning, backward, library });
+}
+
+function declaredCall<A extends readonly NDArray[], R>({
+  kernel,
+  meaning,
+  backward,
+  library,
+}: DeclaredCall<A, R>): (...args: A) => R {
   const operation = isOperation(kernel) ? kernel : kernelOperation(kernel);
   requireArraysAlone(operation);
   const signatures = new Map<string, Signature<R>>();
@@ -81,7 +116,7 @@ export function fromKernel<A extends readonly NDArray[], R>(
     const { parameters, ops, results: values } = graph;
     const ordered = inOrder(values, results.ofOutputs);
     requireAgreement(operation, parameters, ordered);
-    const call = { operation, meaning: graphRegion(parameters, ops, ordered) };
+    const call = { operation, library, meaning: graphRegion(parameters, ops, ordered) };
     return { target: registerKernelCall(call), results, result };
   };
 

@@ -10,17 +10,17 @@
 import { f32 } from "../formats/dtype.ts";
 import type { DTypeName, FloatName } from "../formats/dtype.ts";
 import { scaledFormats } from "../formats/scaled/formats.ts";
-import type { ScaledFormatName } from "../formats/scaled/formats.ts";
+import type { ScaledFormat, ScaledFormatName } from "../formats/scaled/formats.ts";
 import { tensorType } from "../graph/ops/types.ts";
-import type { Operation } from "../device/operation.ts";
 import { isExactInBf16 } from "../kernels/matmul/scaled-errors.ts";
-import { scaledMatmul as scaledMatmulOperation } from "../kernels/matmul/scaled-matmul.ts";
+import { cdiv, dim, tensor } from "../lang/index.ts";
+import type { Dimension } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { NDArray, recordWith } from "./array.ts";
 import { customVjp } from "./derivatives.ts";
 import { requireKind } from "./dtype-checks.ts";
 import { astype, full, mul } from "./functions.ts";
-import { fromKernel } from "./kernels.ts";
+import { fromLibrary } from "./kernels.ts";
 import { dequantizeBlocks, quantizeBlocks } from "./scaled.ts";
 import type { ScaledArray } from "./scaled.ts";
 import { reshape, transpose } from "./shapes.ts";
@@ -118,16 +118,27 @@ function byBlocks(a: Factor, b: Factor): NDArray<"f32"> | undefined {
 }
 
 function blocksCall(a: ScaledArray, b: ScaledArray, batched: boolean): Sums {
-  const operation: Operation = scaledMatmulOperation({
-    ...{ a: a.format, b: b.format, batched, out: f32 },
-  });
+  const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
+  const lead = batched ? [batch] : [];
+  const [left, right] = [scaledFormats[a.format], scaledFormats[b.format]];
+  const scales = ({ scale, block: [across, along] }: ScaledFormat, rows: Dimension) =>
+    tensor(scale, [...lead, cdiv(rows, across), cdiv(k, along)]);
+  const declaration = {
+    inputs: {
+      a: tensor(left.element, [...lead, m, k]),
+      b: tensor(right.element, [...lead, n, k]),
+      ...{ aScale: scales(left, m), bScale: scales(right, n) },
+    },
+    outputs: { out: tensor(f32, [...lead, m, n]) },
+  };
   const [ofA, ofB] = [a, b].map(({ format, axis, layout }) => ({ format, axis, layout }));
   const factor = (own: typeof ofA, elements?: NDArray, scales?: NDArray): ScaledArray =>
     ({ ...own, elements, scales, globalScale: null }) as ScaledArray;
-  return fromKernel(
-    operation,
-    (...[left, right, leftScales, rightScales]: readonly NDArray[]) =>
-      dequantisedProduct(factor(ofA, left, leftScales), factor(ofB, right, rightScales)),
+  return fromLibrary(
+    { library: "scaled_matmul", spec: { a: a.format, b: b.format, batched } },
+    declaration,
+    (...[elementsOfA, elementsOfB, scalesOfA, scalesOfB]: readonly NDArray[]) =>
+      dequantisedProduct(factor(ofA, elementsOfA, scalesOfA), factor(ofB, elementsOfB, scalesOfB)),
     (args) => args.map((each) => full(each.shape, 0, each.dtype)),
   );
 }

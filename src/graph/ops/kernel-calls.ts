@@ -9,10 +9,32 @@
  * and is refused.
  */
 import type { Operation } from "../../device/operation.ts";
+import type { AttentionOptions } from "../../kernels/attention/attention.ts";
+import type { AttentionBackwardSpec } from "../../kernels/attention/backward.ts";
+import type { ScaledFormatName } from "../../formats/scaled/formats.ts";
 import type { GraphRegion } from "./node.ts";
 
+/** Operations of the library that functions of arrays call by name, and what these are made for: the lowering brings their kernels, arrays do without. */
+export interface LibrarySpecs {
+  readonly attention: AttentionOptions;
+  readonly attention_backward: AttentionBackwardSpec;
+  readonly scaled_matmul: {
+    readonly a: ScaledFormatName;
+    readonly b: ScaledFormatName;
+    readonly batched: boolean;
+  };
+}
+
+/** One of those operations. */
+export type LibraryOperation = {
+  [N in keyof LibrarySpecs]: { readonly library: N; readonly spec: LibrarySpecs[N] };
+}[keyof LibrarySpecs];
+
 export interface KernelCall {
+  /** The user's operation, or a declaration of the library's. */
   readonly operation: Operation;
+  /** What devices run where the operation is a declaration alone. */
+  readonly library?: LibraryOperation | undefined;
   readonly meaning: GraphRegion;
 }
 

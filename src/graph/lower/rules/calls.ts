@@ -1,7 +1,12 @@
 /** Calls of what lies outside a program, where its meaning is known, by the name that is called. */
 import type { Tile } from "../../../lang/index.ts";
+import type { Operation } from "../../../device/operation.ts";
+import { f32 } from "../../../formats/dtype.ts";
+import { attention } from "../../../kernels/attention/attention.ts";
+import { attentionBackward } from "../../../kernels/attention/backward.ts";
+import { scaledMatmul } from "../../../kernels/matmul/scaled-matmul.ts";
 import { kernelCallOf } from "../../ops/kernel-calls.ts";
-import type { KernelCall } from "../../ops/kernel-calls.ts";
+import type { KernelCall, LibraryOperation, LibrarySpecs } from "../../ops/kernel-calls.ts";
 import { didYouMean } from "../../../support/options.ts";
 import { callMeaningOf, callTargets } from "../../transform/expand/calls.ts";
 import type { CallMeaning } from "../../transform/expand/call-meaning.ts";
@@ -55,8 +60,29 @@ function meant(meaning: CallMeaning): CallLowering {
   return { form: "expand", to: expandCall };
 }
 
+/** The library's operations that functions of arrays call by name. */
+const libraryOperations: { readonly [N in keyof LibrarySpecs]: (spec: LibrarySpecs[N]) => object } =
+  {
+    attention,
+    attention_backward: attentionBackward,
+    scaled_matmul: (spec) => scaledMatmul({ ...spec, out: f32 }),
+  };
+
+const madeOperations = new WeakMap<LibraryOperation, Operation>();
+
+/** Made once for each declaration, so that layers share their kernels. */
+function libraryOperation<N extends keyof LibrarySpecs>(
+  call: LibraryOperation & { readonly library: N; readonly spec: LibrarySpecs[N] },
+): Operation {
+  const made =
+    madeOperations.get(call) ?? (libraryOperations[call.library](call.spec) as Operation);
+  madeOperations.set(call, made);
+  return made;
+}
+
 /** A kernel of the user's own is launched as it is; nothing else shares it. */
-function ownKernel({ operation }: KernelCall): CallLowering {
+function ownKernel({ operation: declared, library }: KernelCall): CallLowering {
+  const operation = library === undefined ? declared : libraryOperation(library);
   return {
     form: "fold",
     rule: () => {
