@@ -112,7 +112,10 @@ const behaviours: { readonly [number: string]: Behaviour } = {
   },
   19: {
     of: "scales in pairs of 128 rows, those of b by halves",
-    shown: [scaled(`{ kind: "mxf8f6f4", a: "e4m3", m: 128, n: 128, vector: 1, pair: true }`)],
+    shown: [
+      scaled(`{ kind: "mxf8f6f4", a: "e4m3", m: 128, n: 128, vector: 1, pair: true }`),
+      pairs("{ m: 128, n: 64, k: 160, collective: false }"),
+    ],
   },
   20: {
     of: "e4m3 by e5m2 with scales",

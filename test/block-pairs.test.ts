@@ -220,12 +220,39 @@ function atoms(rows: number, blocks: number, of: (row: number, block: number) =>
   return fromNumbers(f8e8m0fnu, shape, values);
 }
 
+/** Scales of columns in halves: of each four blocks an atom of the first half's 128 rows, and behind it one of the second's. */
+function halvedAtoms(n: number, blocks: number, of: (column: number, block: number) => number) {
+  const words = Math.ceil(blocks / 4);
+  const values = new Float64Array(words * 1024).fill(1);
+  for (let column = 0; column < n; column += 1)
+    for (let each = 0; each < blocks; each += 1) {
+      const [second, row] = column < n / 2 ? [0, column] : [512, column - n / 2];
+      const at = (each >> 2) * 1024 + second + (row & 31) * 16 + (row >> 5) * 4 + (each & 3);
+      values[at] = of(column, each);
+    }
+  return fromNumbers(f8e8m0fnu, [1, words, 64, 16], values);
+}
+
 const leftScale = (row: number, each: number): number => 2 ** (((row + 3 * each) % 5) - 2);
 const rightScale = (row: number, each: number): number => 2 ** (((2 * row + each) % 5) - 2);
 
-/** Products of 256 rows with scales: those of the own rows of a, and those of all columns of b, which one copy brings to both blocks. */
-function scaling(n: number, k: number, collective: boolean): KernelDefinition {
+interface Scaling {
+  /** Of the whole product. */
+  readonly m: 128 | 256;
+  readonly n: number;
+  readonly k: number;
+  readonly collective: boolean;
+}
+
+/**
+ * Products with scales: those of the own rows of a, and those of all columns of b, which one copy brings to both blocks. Of 128 rows, each half of the
+ * columns of b has scales in either half of the lanes.
+ */
+function scaling({ m, n, k, collective }: Scaling): KernelDefinition {
   const words = Math.ceil(k / 128);
+  const rows = m / 2;
+  const ofColumns = m === 128 ? [1, words, 64, 16] : [Math.ceil(n / 128), words, 32, 16];
+  const columnRows = m === 128 ? 256 : 128 * Math.ceil(n / 128);
   const pair = true;
   return kernel(
     {
@@ -233,20 +260,23 @@ function scaling(n: number, k: number, collective: boolean): KernelDefinition {
       grid: { i: 1 },
       cluster: { half: 2 },
       inputs: {
-        x: tensor(f8e4m3fn, [256, k]),
+        x: tensor(f8e4m3fn, [m, k]),
         y: tensor(f8e5m2, [n, k]),
         xScales: tensor(f8e8m0fnu, [2, words, 32, 16]),
-        yScales: tensor(f8e8m0fnu, [Math.ceil(n / 128), words, 32, 16]),
+        yScales: tensor(f8e8m0fnu, ofColumns),
       },
-      outputs: { out: tensor(f32, [256, n]) },
+      outputs: { out: tensor(f32, [m, n]) },
       scratch: {
-        sums: tmem(f32, [128, n], { pair }),
-        a: smem(f8e4m3fn, [128, k]),
+        sums: tmem(f32, [rows, n], { pair }),
+        a: smem(f8e4m3fn, [rows, k]),
         b: smem(f8e5m2, [n / 2, k]),
         first: smem(f8e8m0fnu, [1, words, 32, 16]),
-        second: smem(f8e8m0fnu, [Math.ceil(n / 128), words, 32, 16]),
+        second: smem(f8e8m0fnu, ofColumns),
         aScales: tmem(f8e8m0fnu, [128, 4 * words], { scales: true, pair }),
-        bScales: tmem(f8e8m0fnu, [128 * Math.ceil(n / 128), 4 * words], { scales: true, pair }),
+        bScales: tmem(f8e8m0fnu, [columnRows, 4 * words], {
+          scales: m === 128 ? "halves" : true,
+          pair,
+        }),
         full: barrier({ arrivals: 4 }),
         done: barrier(),
       },
@@ -254,7 +284,7 @@ function scaling(n: number, k: number, collective: boolean): KernelDefinition {
     ({ half, x, y, xScales, yScales, out, sums, a, b, ...scratch }) => {
       const { first, second, aScales, bScales, full, done } = scratch;
       const landed = { barrier: full, pair };
-      copyAsync(x.at(block(half, 128), all), a, landed);
+      copyAsync(x.at(block(half, rows), all), a, landed);
       copyAsync(y.at(block(half, n / 2), all), b, landed);
       copyAsync(xScales.at(block(half, 1), all, all, all), first, landed);
       const toBoth = { ...landed, multicast: "half" };
@@ -271,26 +301,41 @@ function scaling(n: number, k: number, collective: boolean): KernelDefinition {
         tcgen05Commit(done, { multicast: "half" });
       });
       done.wait();
-      for (let column = 0; column < n; column += 32) {
-        const part = slice(column, 32);
-        out.at(block(half, 128), part).store(sums.at(all, part).load());
-      }
+      if (m === 128) out.at(block(half, rows), all).store(sums.load());
+      else
+        for (let column = 0; column < n; column += 32) {
+          const part = slice(column, 32);
+          out.at(block(half, rows), part).store(sums.at(all, part).load());
+        }
     },
   );
 }
 
 describe("products of a pair with scales", () => {
   test.each(
-    usually<[n: number, k: number, collective: boolean]>([[32, 64, true]], [[160, 192, false]]),
-  )("%i columns, k %i, scales of b by a collective copy: %s", async (n, k, collective) => {
-    const definition = scaling(n, k, collective);
+    usually<Scaling>(
+      [
+        { m: 256, n: 32, k: 64, collective: true },
+        { m: 128, n: 64, k: 160, collective: false },
+      ],
+      [
+        { m: 256, n: 160, k: 192, collective: false },
+        { m: 128, n: 256, k: 64, collective: true },
+        { m: 128, n: 16, k: 32, collective: true },
+      ],
+    ),
+  )("$m rows, $n columns, k $k, scales of b by a collective copy: $collective", async (form) => {
+    const { m, n, k } = form;
     const inputs = {
-      x: matrix(f8e4m3fn, [256, k], left),
+      x: matrix(f8e4m3fn, [m, k], left),
       y: matrix(f8e5m2, [n, k], (row, column) => right(column, row)),
-      xScales: atoms(256, k / 32, leftScale),
-      yScales: atoms(n, k / 32, rightScale),
+      // Of 64 rows in each block, atoms have as many more that nobody reads.
+      xScales: atoms(256, k / 32, (row, each) =>
+        leftScale(m === 256 ? row : 64 * (row >> 7) + (row & 63), each),
+      ),
+      yScales: (m === 128 ? halvedAtoms : atoms)(n, k / 32, rightScale),
     };
-    const expected = Array.from({ length: 256 * n }, (_, at) => {
+    const expected = Array.from({ length: m * n }, (_, at) => {
       const [row, column] = [Math.floor(at / n), at % n];
       let total = 0;
       for (let each = 0; each < k; each += 1)
@@ -301,6 +346,6 @@ describe("products of a pair with scales", () => {
           rightScale(column, each >> 5);
       return total;
     });
-    await check(definition, inputs, expected, ["sm_100a", "sm_103a"]);
+    await check(scaling(form), inputs, expected, ["sm_100a", "sm_103a"]);
   });
 });

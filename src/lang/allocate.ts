@@ -52,6 +52,14 @@ export type ScratchObjects<S> = { readonly [N in keyof S]: ScratchObject<S[N]> }
 
 const memberAlignment = 128;
 
+/** What an allocation of tensor memory says of how its elements lie. */
+const lying = {
+  apart: {},
+  packed: { packed: true },
+  scales: { scales: true },
+  "halved scales": { scales: true, halves: true },
+} as const satisfies { readonly [L in MemorySpec["lies"]]: object };
+
 /** Emits the allocation that `spec` describes, under the name that the user gave it. */
 export function allocate(name: string, spec: ScratchSpec): unknown {
   switch (spec.kind) {
@@ -62,7 +70,7 @@ export function allocate(name: string, spec: ScratchSpec): unknown {
           dtype,
           shape: numbersOf(shape),
           name,
-          ...(lies !== "apart" && { [lies]: true }),
+          ...lying[lies],
           ...(pair && { pair }),
         };
         return new Ref(emitOrigin("alloc_tmem", {}, attributes, location));

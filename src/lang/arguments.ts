@@ -74,8 +74,8 @@ export interface MemorySpec<
   readonly shape: readonly Size[];
   /** How shared memory is stored, where the user says so. */
   readonly layout: SharedLayout | undefined;
-  /** How elements of tensor memory lie: a column each, in shared columns, or as scales of blocks. */
-  readonly lies: "apart" | "packed" | "scales";
+  /** How elements of tensor memory lie: a column each, in shared columns, or as scales of blocks, the same in all lanes or others in either half. */
+  readonly lies: "apart" | "packed" | "scales" | "halved scales";
   /** Whether tensor memory belongs to a pair of blocks. */
   readonly pair: boolean;
   /** Where the program declares it. */
@@ -235,8 +235,11 @@ export function gmem<D extends DTypeName>(
 export interface TmemOptions {
   /** Elements of 8 and 16 bits share columns, as left factors of products do; sums of 16 bits have a column each. */
   readonly packed?: boolean;
-  /** They are scales of blocks along k, [rows, blocks], multiples of 128 and 4. */
-  readonly scales?: boolean;
+  /**
+   * They are scales of blocks along k, [rows, blocks], multiples of 128 and 4. `"halves"`, [256, blocks], are those of b of a pair whose blocks have 64 rows
+   * each: rows 0 … 127 are for the first half of the columns, and 128 … 255 for the second.
+   */
+  readonly scales?: boolean | "halves";
   /** It belongs to products of a pair of blocks: both have it at the same columns. All tensor memory of a kernel does, or none. */
   readonly pair?: boolean;
 }
@@ -253,11 +256,13 @@ export function tmem<D extends DTypeName>(
   const location = captureLocation();
   requireKnownOptions("tmem", options, ["packed", "scales", "pair"], "TW1033", location);
   const { packed = false, scales = false, pair = false } = options;
-  for (const [name, flag] of Object.entries({ packed, scales, pair }))
+  for (const [name, flag] of Object.entries({ packed, pair }))
     if (typeof flag !== "boolean") wrongKind(`${name} of tmem`, "true or false", flag, location);
-  if (packed && scales) wrongKind("packed of tmem", "false of scales", packed, location);
+  if (typeof scales !== "boolean" && scales !== "halves")
+    wrongKind("scales of tmem", 'true, false or "halves"', scales, location);
+  if (packed && scales !== false) wrongKind("packed of tmem", "false of scales", packed, location);
   return memory("tmem", dtype, shape, location, {
-    lies: scales ? "scales" : packed ? "packed" : "apart",
+    lies: scales === "halves" ? "halved scales" : scales ? "scales" : packed ? "packed" : "apart",
     pair,
   });
 }

@@ -140,6 +140,16 @@ describe("pairs of blocks", () => {
     if (into && a && b) tcgen05Mma(into, a, b, { adds: false, pair });
   };
   const whole = { a: smem(bf16, [128, 64]), b: smem(bf16, [64, 32]) };
+  const scalesOf = (scales: true | "halves") => tmem(f8e8m0fnu, [256, 4], { scales, pair });
+  const narrow = {
+    a: smem(f8e4m3fn, [64, 64]),
+    b: smem(f8e4m3fn, [64, 128]),
+    aScales: tmem(f8e8m0fnu, [128, 4], { scales: true, pair }),
+  };
+  const scaledProduct: Body = ({ sums: into, a, b, aScales, bScales }) => {
+    if (into && a && b && aScales && bScales)
+      tcgen05Mma(into, a, b, { adds: false, pair, scales: [aScales, bScales] });
+  };
   test.each<[string, Scratch, Body, Partial<KernelSpec>, string]>([
     ["without a cluster", { sums }, () => undefined, {}, "TW2309"],
     [
@@ -212,6 +222,32 @@ describe("pairs of blocks", () => {
       "with halves of 128 rows",
       { sums: tmem(f32, [128, 64], { pair }) },
       ({ sums: it }) => it?.reshape([128, 2, 32]).store(full(f32, [128, 2, 32], 0)),
+      cluster,
+      "TW6107",
+    ],
+    [
+      "with scales in halves that have not 256 rows",
+      { x: tmem(f8e8m0fnu, [128, 4], { scales: "halves", pair }) },
+      () => undefined,
+      cluster,
+      "TW2301",
+    ],
+    [
+      "of 64 rows with scales of b that are not in halves",
+      { ...narrow, sums: tmem(f32, [64, 256], { pair }), bScales: scalesOf(true) },
+      scaledProduct,
+      cluster,
+      "TW6107",
+    ],
+    [
+      "of 128 rows with scales of b in halves",
+      {
+        ...narrow,
+        a: smem(f8e4m3fn, [128, 64]),
+        sums: tmem(f32, [128, 256], { pair }),
+        bScales: scalesOf("halves"),
+      },
+      scaledProduct,
       cluster,
       "TW6107",
     ],

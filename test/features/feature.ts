@@ -18,6 +18,8 @@ export interface FeatureCase {
   readonly expected: { readonly [output: string]: readonly (number | bigint)[] };
   /** How far the emulator and the simulator may each be from what is expected, absolutely; 0 by default. NaN equals NaN. */
   readonly within?: number;
+  /** What simulator and emulator stand for, of a kernel that other devices have no instructions for. */
+  readonly device?: TargetName;
   /** What ptxas must take it for; sm_90a by default. */
   readonly targets?: readonly TargetName[];
 }

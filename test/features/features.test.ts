@@ -16,11 +16,13 @@ import { blocksOf, sectionOf } from "./headings.ts";
 import { casesOf, features } from "./index.ts";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const devices = new Map<DeviceName, ReturnType<typeof open>>();
+const devices = new Map<string, ReturnType<typeof open>>();
 
-function deviceOf(name: DeviceName): ReturnType<typeof open> {
-  const opened = devices.get(name) ?? open(name, { onNotes: () => undefined });
-  devices.set(name, opened);
+function deviceOf(name: DeviceName, target: TargetName | undefined): ReturnType<typeof open> {
+  const key = `${name} ${target ?? ""}`;
+  const opened =
+    devices.get(key) ?? open(name, { onNotes: () => undefined, ...(target && { target }) });
+  devices.set(key, opened);
   return opened;
 }
 
@@ -36,7 +38,7 @@ function elementsOf(array: HostArray): readonly (number | bigint)[] {
 
 /** The first elements that are not what is expected. */
 async function differences(name: DeviceName, one: FeatureCase): Promise<readonly string[]> {
-  const results = await runOn(await deviceOf(name), one.kernel(), one.inputs);
+  const results = await runOn(await deviceOf(name, one.device), one.kernel(), one.inputs);
   expect(Object.keys(results).sort(), "every output is expected").toEqual(
     Object.keys(one.expected).sort(),
   );

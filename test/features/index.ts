@@ -2,6 +2,7 @@
 import type { MatrixCase } from "../matrix/case.ts";
 import { exact } from "../matrix/case.ts";
 import { argumentFeatures } from "./arguments.ts";
+import { blockPairFeatures } from "./block-pairs.ts";
 import { clusterFeatures } from "./cluster-barriers.ts";
 import { controlFeatures } from "./control.ts";
 import { conversionFeatures } from "./conversions.ts";
@@ -20,6 +21,7 @@ import { synchronisationFeatures } from "./synchronisation.ts";
 
 export const features: readonly Feature[] = [
   ...argumentFeatures,
+  ...blockPairFeatures,
   ...clusterFeatures,
   ...controlFeatures,
   ...conversionFeatures,
@@ -40,25 +42,27 @@ export function casesOf({ cases }: Feature): readonly FeatureCase[] {
   return typeof cases === "function" ? cases() : [];
 }
 
-/** The kernels of the table for the device suite, which holds a device against the simulator. */
+/** The kernels of the table for the device suite, which holds any device against the simulator. */
 export function featureCases(): readonly MatrixCase[] {
   return features.flatMap((feature) =>
-    casesOf(feature).map(({ name, kernel, inputs, expected, within }) => ({
-      name: `${feature.name}: ${name}`,
-      prepare: () => ({
-        definition: kernel(),
-        inputs,
-        tolerance:
-          within === undefined
-            ? exact
-            : {
-                kind: "reference",
-                of: (output, index) => ({
-                  value: Number(expected[output]?.[index] ?? NaN),
-                  bound: within,
-                }),
-              },
-      }),
-    })),
+    casesOf(feature)
+      .filter(({ device }) => device === undefined)
+      .map(({ name, kernel, inputs, expected, within }) => ({
+        name: `${feature.name}: ${name}`,
+        prepare: () => ({
+          definition: kernel(),
+          inputs,
+          tolerance:
+            within === undefined
+              ? exact
+              : {
+                  kind: "reference",
+                  of: (output, index) => ({
+                    value: Number(expected[output]?.[index] ?? NaN),
+                    bound: within,
+                  }),
+                },
+        }),
+      })),
   );
 }

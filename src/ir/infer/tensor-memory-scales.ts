@@ -49,12 +49,19 @@ export function checkScaledProduct(draft: Draft<"tcgen05_mma">, { a, b, sums }: 
       scaledKinds.map(kindText).join("; "),
       `${a.dtype.name} by ${b.dtype.name} with ${scales.name} for each ${block}`,
     );
-  if (m !== 128 || n > 256)
-    return refuse(draft, "128 rows and up to 256 columns", `sums of ${shapeText(sums.shape)}`);
+  const { pair = false } = draft.attributes;
+  const isHalved = pair && m === 64;
+  if ((m !== 128 && !isHalved) || n > 256)
+    return refuse(
+      draft,
+      "128 rows, or 64 in each block of a pair, and up to 256 columns",
+      `sums of ${shapeText(sums.shape)}`,
+    );
   requireWhole(draft, "the left factor", a, kind);
   requireWhole(draft, "the right factor", b, kind);
   checkScales(draft, "the scales of a", aScales, kind, [m, k]);
-  checkScales(draft, "the scales of b", bScales, kind, [n, k]);
+  // Either half of the columns has rows of its own.
+  checkScales(draft, "the scales of b", bScales, kind, [isHalved ? 256 : n, k]);
 }
 
 function kindText({ factors, scales, block }: ScaledKind): string {
@@ -102,10 +109,14 @@ export function copyScales(draft: Draft<"tcgen05_copy">, context: InferContext):
   requireSpace(draft, "the source", source, ["smem"]);
   requireSpace(draft, "the destination", destination, ["tmem"]);
   const [rows = 0, blocks = 0] = staticShape(draft, destination);
-  const atoms = [rows / 128, blocks / 4, 32, 16];
-  if (source.dtype !== destination.dtype || !sameShape(staticShape(draft, source), atoms))
+  const atoms = [
+    [rows / 128, blocks / 4, 32, 16],
+    ...(rows === 256 ? [[1, blocks / 4, 64, 16]] : []),
+  ];
+  const shape = staticShape(draft, source);
+  if (source.dtype !== destination.dtype || !atoms.some((each) => sameShape(shape, each)))
     fail(draft, "TW2308", "tcgen05Copy of what are no scales of the destination", {
-      expected: `${destination.dtype.name}, ${shapeText(atoms)}`,
+      expected: `${destination.dtype.name}, ${atoms.map(shapeText).join(", or in halves ")}`,
       found: typeText(source),
     });
   return [];

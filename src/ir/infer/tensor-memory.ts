@@ -42,10 +42,22 @@ export function tmemPacking({ bits }: DType, packed: boolean): number {
 }
 
 function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
-  const { dtype, shape, packed = false, scales = false } = draft.attributes;
+  const {
+    dtype,
+    shape,
+    packed = false,
+    scales = false,
+    halves = false,
+    pair = false,
+  } = draft.attributes;
   const [rows = 0, columns = 0] = shape.slice(-2);
   if (scales) {
     const fits = shape.length >= 2 && shape.every(isPositiveInteger) && !packed;
+    if (halves && (!pair || rows !== 256))
+      fail(draft, "TW2301", "scales in halves are those of b of a pair of blocks", {
+        expected: "[256, blocks], { pair: true }",
+        found: `${shapeText(shape)}${pair ? "" : " of one block"}`,
+      });
     if (!fits || rows % 128 !== 0 || columns % 4 !== 0 || !scaleFormats.includes(dtype.name))
       fail(
         draft,

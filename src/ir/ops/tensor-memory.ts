@@ -26,7 +26,7 @@ const started = <const O extends string>(mode: Access["mode"], of: O) =>
 export const tensorMemoryOps = defineOps({
   alloc_tmem: {
     summary:
-      "Uninitialised tensor memory of the block: tiles [rows, columns] of 128 or 64 rows, side by side along axes in front of these. `packed` elements of less than 32 bits share a column; `scales` of blocks along k, [rows, blocks], lie in atoms of 128 × 4. Of a `pair` of blocks both have it, at the same columns. Placed, it begins `at` a column of the kernel's own.",
+      "Uninitialised tensor memory of the block: tiles [rows, columns] of 128 or 64 rows, side by side along axes in front of these. `packed` elements of less than 32 bits share a column; `scales` of blocks along k, [rows, blocks], lie in atoms of 128 × 4; in `halves`, [256, blocks], either half of the lanes has an atom of its own. Of a `pair` of blocks both have it, at the same columns. Placed, it begins `at` a column of the kernel's own.",
     operands: {},
     attributes: {
       dtype: "dtype",
@@ -34,6 +34,7 @@ export const tensorMemoryOps = defineOps({
       name: "text?",
       packed: "flag?",
       scales: "flag?",
+      halves: "flag?",
       pair: "flag?",
       at: "integer?",
     },
@@ -62,7 +63,7 @@ export const tensorMemoryOps = defineOps({
   },
   tcgen05_mma: {
     summary:
-      "Starts sums + a * b in tensor memory; a is a window [m, k] of shared or tensor memory, b one [k, n] of shared memory. Where `adds` is false, the product takes the place of what is there. With scales, [rows, blocks of k] of a and of the columns of b, each `block` of k counts times its scale: 16 elements of e4m3 scales and 32 of e8m0, unless told. With `pair`, both blocks of a pair have own rows of a and of the sums, and half of the columns of b, [k, n / 2], at the same places; the block with the even rank has the first rows and columns.",
+      "Starts sums + a * b in tensor memory; a is a window [m, k] of shared or tensor memory, b one [k, n] of shared memory. Where `adds` is false, the product takes the place of what is there. With scales, [rows, blocks of k] of a and of the columns of b, each `block` of k counts times its scale: 16 elements of e4m3 scales and 32 of e8m0, unless told. Where blocks of a pair have 64 rows each, scales of b are in halves, 128 rows for either half of the columns. With `pair`, both blocks of a pair have own rows of a and of the sums, and half of the columns of b, [k, n / 2], at the same places; the block with the even rank has the first rows and columns.",
     operands: {
       sums: "one",
       a: "one",
@@ -84,7 +85,7 @@ export const tensorMemoryOps = defineOps({
   },
   tcgen05_copy: {
     summary:
-      "Starts a copy of scales from shared to tensor memory: atoms [rows / 128, blocks / 4, 32, 16] of bytes, of which row r and block b of an atom have byte 16 r + 4 (r / 32) + b, with r taken modulo 32 first, to [rows, blocks]. With `pair`, both blocks of a pair copy their own.",
+      "Starts a copy of scales from shared to tensor memory: atoms [rows / 128, blocks / 4, 32, 16] of bytes, of which row r and block b of an atom have byte 16 r + 4 (r / 32) + b, with r taken modulo 32 first, to [rows, blocks]. Those in halves lie as [1, blocks / 4, 64, 16], of the second half behind those of the first. With `pair`, both blocks of a pair copy their own.",
     operands: { source: "one", destination: "one" },
     attributes: { pair: "flag?" },
     regions: {},

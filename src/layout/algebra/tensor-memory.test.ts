@@ -10,6 +10,7 @@ import {
   tmemMatrix,
   tmemPlace,
   tmemProblem,
+  tmemHalvedScales,
   tmemScales,
 } from "./tensor-memory.ts";
 import type { TmemLayout } from "./tensor-memory.ts";
@@ -41,6 +42,8 @@ describe("places", () => {
     expect(at(33, 2)).toEqual({ lanes: [1, 33, 65, 97], column: 1, bit: 16 });
     expect(at(128, 0)).toEqual({ lanes: [0, 32, 64, 96], column: 4, bit: 0 });
     expect(at(0, 4)).toEqual({ lanes: [0, 32, 64, 96], column: 8, bit: 0 });
+    const halved = tmemPlace(tmemHalvedScales, [256, 8], 8, (128 + 33) * 8 + 6);
+    expect(halved).toEqual({ lanes: [65, 97], column: 5, bit: 16 });
   });
 
   test.each([
@@ -50,6 +53,7 @@ describe("places", () => {
     ["tmem(half)", [64, 10], 32],
     ["tmem(pair, pack 2)", [64, 24], 16],
     ["tmem(scales)", [256, 8], 8],
+    ["tmem(halved scales)", [256, 8], 8],
   ])("%s: every element has its own place, and back", (text, shape, bits) => {
     const layout = parseTmemLayout(text);
     expect(layout.text).toBe(text);
@@ -62,7 +66,7 @@ describe("places", () => {
       expect(column < columns && bit + bits <= 32 && Math.max(...lanes) < 128).toBe(true);
       for (const lane of lanes) seen.add(`${lane} ${column} ${bit}`);
     }
-    const copies = text === "tmem(scales)" ? 4 : 1;
+    const copies = layout.kind !== "scales" ? 1 : layout.isHalved ? 2 : 4;
     expect(seen.size).toBe((shape[0] ?? 1) * (shape[1] ?? 1) * copies);
   });
 
@@ -84,6 +88,7 @@ test("what does not fit", () => {
   expect(tmemProblem(tmemMatrix("pair"), [64, 7], 32)).toContain("multiple of 2");
   expect(tmemProblem(tmemScales, [64, 4], 8)).toContain("128 × 4");
   expect(tmemProblem(tmemScales, [128, 4], 16)).toContain("8 bits");
+  expect(tmemProblem(tmemHalvedScales, [128, 4], 8)).toContain("256 rows");
   expect(tmemProblem(tmemMatrix("full"), [128], 32)).toContain("1 axes");
   expect(codeOf(() => tmemColumns(tmemMatrix("half"), [128, 64], 32))).toBe("TW6008");
   expect(codeOf(() => tmemMatrix("full", 3))).toBe("TW6008");

@@ -9,6 +9,7 @@
  *   | tmem(pair, pack p)   | 64 rows of each of two blocks, n columns | row + 64·(c ≥ n/2) | (c mod n/2) / p  |
  *   | tmem(twice, pack p)  | a left factor of such a product | row, and row + 64      | c / p            |
  *   | tmem(scales)         | 8-bit scales [rows, blocks of k] | row % 32, and 32, 64, 96 on | see below        |
+ *   | tmem(halved scales)  | those of [2 · 128 columns, blocks] of such a product | 64·(row / 128) + row % 32, and 32 on | as of one atom of rows |
  *
  * Packed elements start at bit (c mod p) · 32 / p of their column; with p = 1 an element of 16 bits has a
  * column of its own. Scales come in atoms of 128 rows × 4 bytes. In atom (i, j), row r of 128 and scale
@@ -42,6 +43,8 @@ export interface TmemMatrix {
 export interface TmemScales {
   /** How rows of a tile are spread over the lanes of tensor memory. */
   readonly kind: "scales";
+  /** Whether either half of the lanes has scales of its own, 128 rows of 256, instead of all the same. */
+  readonly isHalved: boolean;
   /** The layout as text, which `parseTmemLayout` reads. */
   readonly text: string;
 }
@@ -60,7 +63,16 @@ export interface TmemPlace {
   readonly bit: number;
 }
 
-export const tmemScales: TmemScales = Object.freeze({ kind: "scales", text: "tmem(scales)" });
+export const tmemScales: TmemScales = Object.freeze({
+  kind: "scales",
+  isHalved: false,
+  text: "tmem(scales)",
+});
+export const tmemHalvedScales: TmemScales = Object.freeze({
+  kind: "scales",
+  isHalved: true,
+  text: "tmem(halved scales)",
+});
 
 export function tmemMatrix(kind: TmemMatrix["kind"], packing = 1): TmemMatrix {
   if (![1, 2, 4, 8].includes(packing))
@@ -78,6 +90,7 @@ export function tmemMatrix(kind: TmemMatrix["kind"], packing = 1): TmemMatrix {
 export function parseTmemLayout(text: string): TmemLayout {
   const isText = typeof text === "string";
   if (isText && /^\s*tmem\(\s*scales\s*\)\s*$/.test(text)) return tmemScales;
+  if (isText && /^\s*tmem\(\s*halved\s+scales\s*\)\s*$/.test(text)) return tmemHalvedScales;
   const match = !isText
     ? null
     : /^\s*tmem\(\s*(full|half|pair|twice)\s*(?:,\s*pack (\d+)\s*)?\)\s*$/.exec(text);
@@ -86,7 +99,7 @@ export function parseTmemLayout(text: string): TmemLayout {
       code: "TW6001",
       message: `${optionText(text)} is not the text of a layout in tensor memory`,
       expected:
-        "tmem(full), tmem(half), tmem(pair), tmem(twice), each with pack p, or tmem(scales)",
+        "tmem(full), tmem(half), tmem(pair), tmem(twice), each with pack p, tmem(scales) or tmem(halved scales)",
       found: optionText(text),
     });
   }
@@ -107,6 +120,7 @@ export function tmemProblem(
   if (shape.length !== 2) return `a tile of ${shape.length} axes has no rows and columns`;
   if (layout.kind === "scales") {
     if (bits !== 8) return `scales have 8 bits, not ${bits}`;
+    if (layout.isHalved && rows !== 256) return `${layout.text} has 256 rows, not ${rows}`;
     if (rows % 128 !== 0 || columns % 4 !== 0)
       return `scales come in atoms of 128 × 4, which do not divide [${rows}, ${columns}]`;
   } else {
@@ -123,8 +137,13 @@ export function tmemProblem(
     : `the tile takes ${needed} columns of ${tmemColumnLimit}`;
 }
 
+/** Atoms of rows that lie beside each other; those of halves lie one above the other. */
+function atomsBeside({ isHalved }: TmemScales, rows: number): number {
+  return isHalved ? 1 : rows / 128;
+}
+
 function columnsOf(layout: TmemLayout, rows: number, columns: number): number {
-  if (layout.kind === "scales") return (rows / 128) * columns;
+  if (layout.kind === "scales") return atomsBeside(layout, rows) * columns;
   return columns / layout.packing / (layout.kind === "pair" ? 2 : 1);
 }
 
@@ -169,10 +188,13 @@ const placings: { readonly [K in TmemKind]: Placing } = {
     return packed(layout, row + (column < half ? 0 : 64), column % half);
   },
   twice: (layout, row, column) => ({ ...packed(layout, row, column), lanes: [row, row + 64] }),
-  scales: (_, row, column, shape) => {
-    const atom = (row >> 7) + ((shape[0] ?? 128) / 128) * (column >> 2);
+  scales: (layout, row, column, shape) => {
+    const isHalved = layout.kind === "scales" && layout.isHalved;
+    const beside = isHalved ? 0 : row >> 7;
+    const atom = beside + (isHalved ? 1 : (shape[0] ?? 128) / 128) * (column >> 2);
+    const quarters = isHalved ? [0, 32].map((each) => 64 * (row >> 7) + each) : [0, 32, 64, 96];
     return {
-      lanes: [0, 32, 64, 96].map((quarter) => quarter + (row & 31)),
+      lanes: quarters.map((quarter) => quarter + (row & 31)),
       column: 4 * atom + ((row & 127) >> 5),
       bit: 8 * (column & 3),
     };
@@ -203,7 +225,7 @@ export function tmemElement(
   if (column >= columnsOf(layout, rows, columns)) return undefined;
   const found =
     layout.kind === "scales"
-      ? scaleAt(rows, lane, column, bit)
+      ? scaleAt(layout, rows, lane, column, bit)
       : matrixAt(layout, columns, lane, column, bit);
   return found === undefined ? undefined : found.row * columns + found.column;
 }
@@ -213,12 +235,19 @@ interface Coordinates {
   readonly column: number;
 }
 
-function scaleAt(rows: number, lane: number, column: number, bit: number): Coordinates | undefined {
+function scaleAt(
+  layout: TmemScales,
+  rows: number,
+  lane: number,
+  column: number,
+  bit: number,
+): Coordinates | undefined {
   if (bit % 8 !== 0) return undefined;
   const atom = column >> 2;
-  const perColumn = rows / 128;
+  const perColumn = atomsBeside(layout, rows);
+  const above = layout.isHalved ? lane >> 6 : atom % perColumn;
   return {
-    row: 128 * (atom % perColumn) + 32 * (column & 3) + (lane & 31),
+    row: 128 * above + 32 * (column & 3) + (lane & 31),
     column: 4 * Math.floor(atom / perColumn) + bit / 8,
   };
 }

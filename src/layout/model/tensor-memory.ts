@@ -23,13 +23,13 @@ import { onceForEach } from "../../support/memo.ts";
 import { knownLayout } from "../algebra/parse-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
-import { tmemColumns, tmemMatrix, tmemScales } from "../algebra/tensor-memory.ts";
+import { tmemColumns, tmemHalvedScales, tmemMatrix, tmemScales } from "../algebra/tensor-memory.ts";
 import type { TmemLayout } from "../algebra/tensor-memory.ts";
 
 /** How the tiles of an allocation lie. */
 export function tmemStorage({ attributes }: Op<"alloc_tmem">): TmemLayout {
-  const { dtype, shape, packed = false, scales = false, pair = false } = attributes;
-  if (scales) return tmemScales;
+  const { dtype, shape, packed = false, scales = false, halves = false, pair = false } = attributes;
+  if (scales) return halves ? tmemHalvedScales : tmemScales;
   const packing = tmemPacking(dtype, packed);
   if (shape.at(-2) === 128) return tmemMatrix("full", packing);
   // Each half of the lanes has columns of its own, and the rows of a that they are multiplied by.

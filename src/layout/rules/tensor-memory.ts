@@ -60,13 +60,15 @@ function requireAllColumns(op: Op<"tcgen05_mma">, context: LayoutContext): void 
 function requireScales(
   op: Op<"tcgen05_mma"> | Op<"tcgen05_copy">,
   window: Value,
+  isHalved: boolean,
   context: LayoutContext,
 ): void {
   const root = tmemRoot(window, context.surroundings.windows.definitions);
   const { shape } = root.attributes;
   const isWhole = shapeText(refOf(window).shape) === shapeText(shape.slice(-2));
-  if (tmemStorage(root).kind !== "scales" || !isWhole)
-    refuseStorage(op, root, "tmem(…, { scales: true })");
+  const storage = tmemStorage(root);
+  if (storage.kind !== "scales" || storage.isHalved !== isHalved || !isWhole)
+    refuseStorage(op, root, `tmem(…, { scales: ${isHalved ? '"halves"' : "true"} })`);
 }
 
 /** Loads and stores move matrices whose narrow elements have words to themselves, or fill them. */
@@ -160,14 +162,16 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
     requireAllColumns(op, context);
     requireOperand(op, b, "right", context, rows);
     if (refOf(a).space === "smem") requireOperand(op, a, "left", context, rows);
-    for (const scales of [op.operands.aScales, op.operands.bScales])
-      if (scales !== undefined) requireScales(op, scales, context);
+    const { aScales, bScales } = op.operands;
+    if (aScales !== undefined) requireScales(op, aScales, false, context);
+    if (bScales !== undefined) requireScales(op, bScales, rows === 64, context);
   },
 
   /** Atoms lie one behind the other, without a swizzle. */
   tcgen05_copy(op, context) {
     requireTogether(op, context);
-    requireScales(op, op.operands.destination, context);
+    const isHalved = refOf(op.operands.source).shape[2] === 64;
+    requireScales(op, op.operands.destination, isHalved, context);
     const window = context.surroundings.windows.of(op.operands.source);
     if (window.space === "gmem") throw new Error("tensor cores copy from shared memory");
     const variable = context.allocation(window);

@@ -71,14 +71,17 @@ export function checkCopies(
   machine: AgentMachine,
   op: Op<"tcgen05_mma">,
   views: readonly View[],
-  columns: number,
+  used: ReadonlySet<number>,
 ): void {
   const [first, second] = views.map((view) => readView(view, 0));
   if (!machine.checks || first === undefined || second === undefined) return;
   const blocks = views[0]?.sizes[1] ?? 1;
-  const at = first.findIndex((scale: number | bigint, index: number) => scale !== second[index]);
+  const at = first.findIndex(
+    (scale: number | bigint, index: number) =>
+      scale !== second[index] && used.has(Math.floor(index / blocks)),
+  );
+  if (at < 0) return;
   const row = Math.floor(at / blocks);
-  if (at < 0 || row >= columns) return;
   const report = {
     code: "TW3027",
     message: "the blocks of a pair have different scales of b",

@@ -83,6 +83,7 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
   const scaleSlots = code.slotsOf([aScales, bScales].flatMap((each) => each ?? []));
   const adding = adds && code.slot(adds);
   const kind = scaledKindOf(op);
+  const scaleRows = new Set(Array.from({ length: n }, (_, column) => scaleRow(shape, column)));
   code.emit(op, (agent) => {
     const blocks = blocksOf(agent, pair);
     const inBlocks = (slot: number): readonly View[] => viewsOf(agent, blocks, viewAt(agent, slot));
@@ -97,7 +98,7 @@ function mma(op: Op<"tcgen05_mma">, code: Assembler): void {
     for (const view of into) checkSums(agent, behind(issue, form), view, begins);
     const complete = (): void => {
       const rightElements = joinedColumns(by);
-      checkCopies(agent.machine, op, scales[1] ?? [], n);
+      checkCopies(agent.machine, op, scales[1] ?? [], scaleRows);
       for (const [rank, target] of into.entries()) {
         const elements = readView(target, zeroOf(target.dtype));
         if (begins) fillElements(elements, zeroOf(target.dtype));
@@ -147,11 +148,27 @@ function multiplyBlocks(
     ...{ m, n, k, depth: kind.depth, block: kind.block },
     formats: [narrowName(operand), narrowName(operandB)],
     ...{ a: codesOf(a), b: codesOf(b) },
-    scales: [codesOf(readView(left, 0)), codesOf(readView(right, 0))],
+    scales: [codesOf(readView(left, 0)), columnScales({ m, n }, right)],
     scaleColumns: [left.sizes[1] ?? 0, right.sizes[1] ?? 0],
     scaleFormat: scaleFormatOf(kind),
   };
   multiplyScaled(product, sums);
+}
+
+/** The row of scales in tensor memory that a column of b has: of 64 rows of a pair, either half of the columns begins with its own atom. */
+function scaleRow({ m, n }: Pick<DotShape, "m" | "n">, column: number): number {
+  return m === 64 && column >= n / 2 ? 128 + column - n / 2 : column;
+}
+
+/** The scales of b by its columns. */
+function columnScales(shape: Pick<DotShape, "m" | "n">, view: View): Uint8Array {
+  const codes = codesOf(readView(view, 0));
+  if (shape.m !== 64) return codes;
+  const blocks = view.sizes[1] ?? 0;
+  return Uint8Array.from({ length: shape.n * blocks }, (_, at) => {
+    const column = Math.floor(at / blocks);
+    return codes[scaleRow(shape, column) * blocks + (at % blocks)] ?? 0;
+  });
 }
 
 function codesOf(elements: Elements): Uint8Array {
@@ -163,6 +180,7 @@ function codesOf(elements: Elements): Uint8Array {
 function copy(op: Op<"tcgen05_copy">, code: Assembler): void {
   const [source = 0, destination = 0] = code.slotsOf([op.operands.source, op.operands.destination]);
   const [rows = 0, columns = 0] = refOf(op.operands.destination).shape.map(Number);
+  const isHalved = refOf(op.operands.source).shape[2] === 64;
   code.emit(op, (agent) => {
     const blocks = blocksOf(agent, op.attributes.pair);
     const [from, into] = [source, destination].map((slot) =>
@@ -174,24 +192,26 @@ function copy(op: Op<"tcgen05_copy">, code: Assembler): void {
     start(agent, issue, copies, () => {
       for (const [rank, target] of (into ?? []).entries()) {
         const own = from?.[rank];
-        if (own !== undefined) copyAtoms(own, target, [rows, columns]);
+        if (own !== undefined) copyAtoms(own, target, [rows, columns], isHalved);
       }
     });
     return "switch";
   });
 }
 
-/** Atoms of 128 rows by 4 blocks become rows. */
+/** Atoms of 128 rows by 4 blocks become rows; in halves, the two of the same blocks lie one behind the other. */
 function copyAtoms(
   from: View,
   into: View,
   [rows, blocks]: readonly [rows: number, blocks: number],
+  isHalved: boolean,
 ): void {
   const atoms = readView(from, zeroOf(from.dtype));
   const elements = readView(into, zeroOf(into.dtype));
   for (let row = 0; row < rows; row++)
     for (let block = 0; block < blocks; block++) {
-      const atom = (row >> 7) * (blocks / 4) + (block >> 2);
+      const [ofRows, ofBlocks] = [row >> 7, block >> 2];
+      const atom = isHalved ? 2 * ofBlocks + ofRows : ofRows * (blocks / 4) + ofBlocks;
       const at = atom * 512 + (row & 31) * 16 + ((row >> 5) & 3) * 4 + (block & 3);
       elements[row * blocks + block] = atoms[at] ?? 0;
     }

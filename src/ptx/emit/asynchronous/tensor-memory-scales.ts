@@ -2,6 +2,7 @@
  * Scales of blocks in tensor memory: how they are copied there, and what an instruction is told of those that it takes.
  *
  *   tcgen05.cp.32x128b.warpx4 [scales], descriptor          an atom of 128 rows by 4 blocks each
+ *   tcgen05.cp.64x128b.warpx2::01_23 [scales], descriptor   two of them, for either half of the lanes one
  *   tcgen05.mma.kind::mxf4.block_scale.scale_vec::2X …      the byte of the first scale in the descriptor, its word in the address
  */
 import type { DTypeName } from "../../../formats/dtype.ts";
@@ -76,17 +77,20 @@ export function copyToTensor(op: Op<"tcgen05_copy">, context: EmitContext): void
     integer(Number(fixed & 0xffffffffn) + (start.offset >> 4)),
   );
   const base = code.make("b64", "mov.b64", braces([at, code.constant("b32", fixed >> 32n)]));
-  const [ofRows, ofBlocks] = [rows / 128, blocks / 4];
+  const isHalved = into.storage.kind === "scales" && into.storage.isHalved;
+  const [ofRows, ofBlocks] = [isHalved ? 1 : rows / 128, blocks / 4];
+  const bytes = isHalved ? 2 * atomBytes : atomBytes;
+  const form = isHalved ? "64x128b.warpx2::01_23" : "32x128b.warpx4";
   const issued: (readonly Operand[])[] = [];
   for (let row = 0; row < ofRows; row += 1)
     for (let block = 0; block < ofBlocks; block += 1) {
       const atom = row * ofBlocks + block;
       const descriptor =
-        atom === 0 ? base : code.make("b64", "add.s64", base, integer((atom * atomBytes) >> 4));
+        atom === 0 ? base : code.make("b64", "add.s64", base, integer((atom * bytes) >> 4));
       issued.push([address(into.base, into.columns + 4 * (row + ofRows * block)), descriptor]);
     }
   code.guarded(issuingLane(context), () => {
     for (const operands of issued)
-      code.emit(`tcgen05.cp.cta_group::${blocksTogether(op)}.32x128b.warpx4`, operands);
+      code.emit(`tcgen05.cp.cta_group::${blocksTogether(op)}.${form}`, operands);
   });
 }

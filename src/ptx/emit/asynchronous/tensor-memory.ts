@@ -416,7 +416,12 @@ function multiply(op: Op<"tcgen05_mma">, context: EmitContext): void {
         second.descriptor(column, from),
         kind === undefined ? descriptor : scaledDescriptor(code, description, kind, from),
         ...scales.map((each, side) =>
-          scalesAddress(each, side === 0 ? rows : columns, from / (kind?.block ?? 1)),
+          // Halves of the columns have their scales in the same columns of tensor memory.
+          scalesAddress(
+            each,
+            side === 0 ? rows : rows === 64 ? columns / 2 : columns,
+            from / (kind?.block ?? 1),
+          ),
         ),
         from === 0 && adding !== undefined ? adding : integer(1),
       ]);
