@@ -41,35 +41,32 @@ export function tmemPacking({ bits }: DType, packed: boolean): number {
   return packed ? 32 / bits : 1;
 }
 
-function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
-  const {
-    dtype,
-    shape,
-    packed = false,
-    scales = false,
-    halves = false,
-    pair = false,
-  } = draft.attributes;
+function allocScales(draft: Draft<"alloc_tmem">): readonly Type[] {
+  const { dtype, shape, packed = false, halves = false, pair = false } = draft.attributes;
   const [rows = 0, columns = 0] = shape.slice(-2);
-  if (scales) {
-    const fits = shape.length >= 2 && shape.every(isPositiveInteger) && !packed;
-    if (halves && (!pair || rows !== 256))
-      fail(draft, "TW2301", "scales in halves are those of b of a pair of blocks", {
-        expected: "[256, blocks], { pair: true }",
-        found: `${shapeText(shape)}${pair ? "" : " of one block"}`,
-      });
-    if (!fits || rows % 128 !== 0 || columns % 4 !== 0 || !scaleFormats.includes(dtype.name))
-      fail(
-        draft,
-        "TW2301",
-        `tensor memory cannot hold scales of ${dtype.name}, ${shapeText(shape)}`,
-        {
-          expected: `[…, rows, blocks], multiples of 128 and 4, of ${scaleFormats.join(" or ")}`,
-          found: `${shapeText(shape)} of ${dtype.name}`,
-        },
-      );
-    return [refType("tmem", dtype, shape)];
-  }
+  if (halves && (!pair || rows !== 256))
+    fail(draft, "TW2301", "scales in halves are those of b of a pair of blocks", {
+      expected: "[256, blocks], { pair: true }",
+      found: `${shapeText(shape)}${pair ? "" : " of one block"}`,
+    });
+  const fits = shape.length >= 2 && shape.every(isPositiveInteger) && !packed;
+  if (!fits || rows % 128 !== 0 || columns % 4 !== 0 || !scaleFormats.includes(dtype.name))
+    fail(
+      draft,
+      "TW2301",
+      `tensor memory cannot hold scales of ${dtype.name}, ${shapeText(shape)}`,
+      {
+        expected: `[…, rows, blocks], multiples of 128 and 4, of ${scaleFormats.join(" or ")}`,
+        found: `${shapeText(shape)} of ${dtype.name}`,
+      },
+    );
+  return [refType("tmem", dtype, shape)];
+}
+
+function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
+  const { dtype, shape, packed = false, scales = false } = draft.attributes;
+  if (scales) return allocScales(draft);
+  const [rows = 0, columns = 0] = shape.slice(-2);
   const packing = tmemPacking(dtype, packed);
   const fits =
     shape.length >= 2 &&
