@@ -1,7 +1,9 @@
 /** The lowering of every op kind: a new op does not compile until it has one here. */
+import { capturesOf } from "../ops/captures.ts";
 import type { AnyGraphOp, GraphValue } from "../ops/node.ts";
 import { unknownOpReason } from "../ops/table.ts";
 import type { GraphOpKind } from "../ops/table.ts";
+import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { meanings } from "../passes/derivatives.ts";
 import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
 import { convolutionLowering } from "./convolution/lowering.ts";
@@ -187,10 +189,17 @@ export function collectiveCallOf(op: AnyGraphOp, processes: ProcessCounts): Coll
   throw cannotRun(op, "its region is no sum, product, maximum, minimum, and, or or xor");
 }
 
-/** Whether kernels of an op compute an operand where they use it, once an element. */
+/** Whether kernels of an op compute a value where they use it, once an element, whichever of its operands and captures it is. */
 export function isInline(op: AnyGraphOp, value: GraphValue): boolean {
   const lowering = loweringOf(op);
-  return lowering.form === "steps" && (lowering.inline?.(own(op)).includes(value) ?? false);
+  if (lowering.form !== "steps") return false;
+  const countIn = (values: readonly GraphValue[]): number =>
+    values.filter((each) => each === value).length;
+  const inline = countIn(lowering.inline?.(own(op)) ?? []);
+  // One value can be an operand that is computed inline and another that is loaded.
+  return (
+    inline > 0 && inline === countIn(operandsOf(op)) + countIn(regionsOf(op).flatMap(capturesOf))
+  );
 }
 
 /** The operand whose memory an op's result is. */

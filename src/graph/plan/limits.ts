@@ -9,7 +9,7 @@
  */
 import type { Device } from "../../device/device.ts";
 import type { WaitLimits } from "../../device/wait-limits.ts";
-import { requireKnownOptions } from "../../support/options.ts";
+import { isReadable, requireKnownOptions } from "../../support/options.ts";
 import { captureLocation } from "../../support/location.ts";
 import { LimitedProgram, requireRunLimits } from "../../support/run-limits.ts";
 import type { RunLimits } from "../../support/run-limits.ts";
@@ -22,7 +22,10 @@ export const mostAhead = 64;
 const kinds = ["signal", "timeLimit", "stepLimit"] as const;
 
 /** Whether there is nothing to look at, which costs a program of few small launches more than these. */
-function isUnlimited(limits: RunLimits): boolean {
+function isUnlimited(limits: unknown): boolean {
+  // What is no record of limits is looked at, and refused.
+  if (typeof limits !== "object" || limits === null || !isReadable(limits, kinds)) return false;
+  if (Object.getPrototypeOf(limits) !== Object.prototype) return false;
   return Object.entries(limits).every(
     ([name, limit]) => limit === undefined && kinds.some((kind) => kind === name),
   );

@@ -279,3 +279,28 @@ test.each(large)("large windows keep the order of their elements, seed %i", asyn
   expect(first).toEqual(wanted.map(([each]) => each));
   expect(counts).toEqual(wanted.map(([, each]) => each));
 });
+
+/** Scalars, of which one value can be what windows are over, what is scattered, and what it is combined with. */
+test.each([
+  ["%z, %z, %z", "%a", 4],
+  ["%z, %s, %z", "%a", 5],
+  ["%s, %z, %z", "%a", 4],
+  ["%s, %z, %s", "%a", 5],
+  ["%z, %s, %s", "%z", 6],
+])("select_and_scatter of %s, comparing %s", async (operands, compared, wanted) => {
+  const text = `func.func @main(%x: tensor<i32>) -> tensor<i32> {
+    %z = stablehlo.constant dense<2> : tensor<i32>
+    %s = stablehlo.constant dense<3> : tensor<i32>
+    %0 = "stablehlo.select_and_scatter"(${operands}) <{window_dimensions = array<i64>, window_strides = array<i64>, padding = dense<> : tensor<0x2xi64>}> ({
+    ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+      %c = stablehlo.compare GE, ${compared}, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    }, {
+    ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+      %c = stablehlo.add %a, %b : tensor<i32>
+      stablehlo.return %c : tensor<i32>
+    }) : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<i32>
+    return %0 : tensor<i32> }`;
+  const [found] = await run(text, [tensorOf("i32", [], [0])]);
+  expect(found).toEqual([wanted]);
+});
