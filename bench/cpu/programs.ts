@@ -26,6 +26,7 @@ import {
 } from "tilewright/arrays";
 import type { NDArray } from "tilewright/arrays";
 import type * as Jax from "@jax-js/jax";
+import { smallModels } from "./small-models.ts";
 import type { Argument } from "./turns.ts";
 
 type JaxModule = typeof Jax;
@@ -287,4 +288,5 @@ export const programs: readonly CpuProgram[] = [
       },
     numpy: undefined,
   },
+  ...smallModels,
 ];
