@@ -3,18 +3,33 @@
  * (`programs.ts`): it brings the lowering of every op, and with it the kernels.
  */
 import type { Device } from "../device/device.ts";
+import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import { moduleOf } from "../graph/ops/node.ts";
+import type { GraphRegion } from "../graph/ops/node.ts";
 import { copyRegion } from "../graph/ops/rebuild.ts";
 import { structureText } from "../graph/passes/structure.ts";
 import { compilePlan } from "../graph/plan/compile.ts";
 import type { Plan } from "../graph/plan/plan.ts";
 import { Replay } from "../graph/plan/replay.ts";
 import { atLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { LruCache } from "../support/lru-cache.ts";
 import { settleLocations } from "./locations.ts";
-import type { ProgramRun } from "./programs.ts";
+
+/** A graph to run, and the places of inputs whose memory results may take. */
+export interface ProgramRun {
+  readonly graph: GraphRegion;
+  readonly donated: readonly number[];
+  readonly limits: RunLimits;
+  readonly matmulPrecision: MatmulPrecision;
+  /** Whether the graph belongs to a compiled function, which runs it again. */
+  readonly isKept: boolean;
+  /** The user's call that it runs for, settled. */
+  readonly location: Location;
+}
 
 /** Plans that are remembered, of all devices together. */
 const keptPlans = 128;

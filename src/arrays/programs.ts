@@ -12,28 +12,14 @@
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
 import type { Tensor } from "../graph/evaluate/value.ts";
-import type { MatmulPrecision } from "../graph/ops/matmul-precision.ts";
 import type { GraphRegion } from "../graph/ops/node.ts";
 import type { Replay } from "../graph/plan/replay.ts";
 import { runEach } from "../support/run-all.ts";
-import type { Location } from "../support/location.ts";
 import { LruCache } from "../support/lru-cache.ts";
-import type { RunLimits } from "../support/run-limits.ts";
+import type { ProgramRun } from "./load-program.ts";
 
 /** Programs of compiled functions that a device keeps loaded by default. */
 export const keptPrograms = 128;
-
-/** A graph to run, and the places of inputs whose memory results may take. */
-export interface ProgramRun {
-  readonly graph: GraphRegion;
-  readonly donated: readonly number[];
-  readonly limits: RunLimits;
-  readonly matmulPrecision: MatmulPrecision;
-  /** Whether the graph belongs to a compiled function, which runs it again. */
-  readonly isKept: boolean;
-  /** The user's call that it runs for, settled. */
-  readonly location: Location;
-}
 
 export interface ProgramResults {
   readonly outputs: readonly DeviceArray[];

@@ -1,6 +1,6 @@
 /**
  * Products of arrays in formats with scales, against sums in float64 of the numbers that they stand for, on the evaluator and on the
- * simulator.
+ * simulator, and where tiles are chosen for caches on the CPU.
  */
 import { afterEach, describe, expect, test } from "vitest";
 import { wgmmaBound } from "../../test/support/fp8-sums.ts";
@@ -127,6 +127,26 @@ describe("nn.scaledMatmul", () => {
       // Devices multiply FP8, which f32 sums would not err as much as.
       if (kind !== "evaluator") expect(Math.max(...errors)).toBeGreaterThan(2 ** -15);
     });
+  });
+
+  test.each<readonly [m: number, n: number, k: number]>([
+    [16, 160, 448],
+    [70, 130, 256],
+    [1, 128, 1024],
+  ])("FP8 by blocks of 128 on the CPU, %i × %i × %i", async (m, n, k) => {
+    const [x, y] = [normal([m, k], 11), normal([n, k], 12)];
+    const device = await open("cpu", { onNotes: () => undefined });
+    try {
+      await useDevice(device);
+      const a = nn.quantizeBlocks(x, "fp8Block1x128");
+      const b = nn.quantizeBlocks(y, "fp8Block128x128");
+      const numbers = async (factor: typeof a) => numbersOf(nn.dequantizeBlocks(factor, "f64"));
+      const wanted = productOf(await numbers(a), await numbers(b), [1, m, n, k]);
+      expectNear(await numbersOf(nn.scaledMatmul(a, b)), wanted, k);
+    } finally {
+      await useDevice();
+      device.dispose();
+    }
   });
 
   test("scales in tiles give the same bits, those of another order do not", async () => {

@@ -5,7 +5,7 @@ import type { CpuFeatures, CpuKernel } from "../../src/cpu/compiled-kernel.ts";
 import { storeScalarArgument } from "./cpu-scalars.ts";
 import type { Elements, HostValue } from "../../src/formats/dtype.ts";
 import type { Kernel } from "../../src/ir/node.ts";
-import { evaluateSize } from "../../src/ir/size.ts";
+import { evaluateIndexSize, evaluateSize } from "../../src/ir/size.ts";
 import type { DimensionValues } from "../../src/ir/size.ts";
 import { simplify } from "../../src/lower/simplify.ts";
 
@@ -67,7 +67,7 @@ export function runCpuKernel(compiled: CpuKernel, args: CpuArguments): CpuRun {
       const data = args.arrays.get(field.name);
       view.setUint32(at, (data && places.get(data)) ?? 0, true);
     } else if (field.kind === "size")
-      view.setInt32(at, evaluateSize(field.size, args.dimensions), true);
+      view.setInt32(at, evaluateIndexSize(field.size, args.dimensions), true);
     else if (field.kind === "stop flag") view.setUint32(at, stop, true);
     else if (field.kind === "memory") {
       const address = launched.get(field.offset) ?? 0;
