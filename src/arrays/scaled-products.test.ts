@@ -140,7 +140,8 @@ describe("nn.scaledMatmul", () => {
       await useDevice(device);
       const a = nn.quantizeBlocks(x, "fp8Block1x128");
       const b = nn.quantizeBlocks(y, "fp8Block128x128");
-      const numbers = async (factor: typeof a) => numbersOf(nn.dequantizeBlocks(factor, "f64"));
+      const numbers = async (factor: typeof a | typeof b) =>
+        numbersOf(nn.dequantizeBlocks(factor, "f64"));
       const wanted = productOf(await numbers(a), await numbers(b), [1, m, n, k]);
       expectNear(await numbersOf(nn.scaledMatmul(a, b)), wanted, k);
     } finally {
