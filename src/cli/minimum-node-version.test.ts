@@ -35,6 +35,8 @@ const since: { readonly [name: string]: string } = {
   "fs/promises.writeFile": "18",
   "module.createRequire": "18",
   "module.register": "20.6",
+  "net.connect": "18",
+  "net.createServer": "18",
   "os.availableParallelism": "18.14",
   "os.homedir": "18",
   "os.tmpdir": "18",
@@ -44,6 +46,7 @@ const since: { readonly [name: string]: string } = {
   "url.pathToFileURL": "18",
   "util.inspect": "18",
   "util.promisify": "18",
+  "worker_threads.MessagePort": "18",
   "worker_threads.Worker": "18",
   "worker_threads.parentPort": "18",
 };

@@ -129,14 +129,14 @@ const refused: readonly (readonly [string, string, string])[] = [
     "TW9104 at 2",
   ],
   [
-    "a kernel of counts that are no indices",
+    "an axis that 32 bits do not count",
     program(
       x,
       "%0 = stablehlo.iota dim = 0 : tensor<4294967292xi32>",
       "%1 = stablehlo.reverse %0, dims = [0] : tensor<4294967292xi32>",
       '"stablehlo.custom_call"(%1) <{call_target_name = "nothing", has_side_effect = true}> : (tensor<4294967292xi32>) -> ()',
     ),
-    "TW1007 at 3",
+    "TW9602 at 2",
   ],
   [
     "results of an op that has none",

@@ -103,7 +103,8 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
     return ranksAlong(agent, axes).map((rank) => {
       const told = pair ? leaderOf(rank) : rank;
       const received = rank === agent.block.rank ? view : peerView(view, peerBlock(agent, rank));
-      const theirs = peerBarriers(agent, barriers, told);
+      // The own block's barriers are those at hand: what scopes of single warps declare is found by no name.
+      const theirs = told === agent.block.rank ? barriers : peerBarriers(agent, barriers, told);
       return { rank: told, view: received, barriers: theirs, element: find(agent, theirs) };
     });
   };

@@ -253,7 +253,8 @@ function commit(op: Op<"tcgen05_commit">, code: Assembler): void {
   code.emit(op, (agent) => {
     const barriersHere = barrierAt(agent, slot);
     const told = ranksAlong(agent, axes).map((rank) => {
-      const barriers = peerBarriers(agent, barriersHere, rank);
+      const isOwn = rank === agent.block.rank;
+      const barriers = isOwn ? barriersHere : peerBarriers(agent, barriersHere, rank);
       return { barriers, element: find(agent, barriers) };
     });
     const { timeline, tensor, machine } = agent;
