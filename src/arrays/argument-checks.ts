@@ -74,13 +74,16 @@ export const isFlag = (value: unknown): boolean => typeof value === "boolean";
 export const isNumber = (value: unknown): boolean => typeof value === "number";
 
 /** Two whole numbers for each axis. */
-export const isPairs = isListOf(
-  (pair) => isListOf(Number.isSafeInteger)(pair) && (pair as readonly unknown[]).length === 2,
-);
+export const isPairs = isListOf(isPairOf(Number.isSafeInteger));
+
+/** A list of two values that a test holds of. */
+export function isPairOf(test: (value: unknown) => boolean): (value: unknown) => boolean {
+  return (value) => Array.isArray(value) && value.length === 2 && isListOf(test)(value);
+}
 
 export const arrays: ArgumentKind = {
   expected: "a list of arrays, at least one",
-  holds: (value) => isListOf(isArray)(value) && (value as readonly unknown[]).length > 0,
+  holds: (value) => Array.isArray(value) && value.length > 0 && isListOf(isArray)(value),
 };
 
 export const operand: ArgumentKind = {

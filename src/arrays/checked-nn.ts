@@ -12,6 +12,7 @@ import {
   isArray,
   isFlag,
   isNumber,
+  isPairOf,
   isPairs,
 } from "./argument-checks.ts";
 import { options, shape, tree } from "./argument-checks.ts";
@@ -129,8 +130,7 @@ const scaledFactor: ArgumentKind = {
 };
 const isFloatFormat = (value: unknown): boolean =>
   typeof value === "string" && Object.hasOwn(floatFormats, value);
-const isPairOfAxes = (value: unknown): boolean =>
-  isListOf(isListOf(isWhole(0)))(value) && (value as readonly unknown[]).length === 2;
+const isPairOfAxes = isPairOf(isListOf(isWhole(0)));
 const scaledMatmulOptions = options("{ dtype }, the name of a float format", {
   dtype: isFloatFormat,
 });

@@ -31,9 +31,7 @@ const count: ArgumentKind = { expected: "a whole number from 0", holds: isWhole(
 function differences<D extends DTypeName>(x: NDArray<D>, axis: number): NDArray<D> {
   const extent = x.shape[axis] ?? 0;
   const [above, below] = [part(x, axis, [1, extent]), part(x, axis, [0, extent - 1])];
-  return x.dtype === "bool"
-    ? (base.notEqual(above, below) as NDArray as NDArray<D>)
-    : base.sub(above, below);
+  return x.dtype === "bool" ? base.bitwiseXor(above, below) : base.sub(above, below);
 }
 
 /** Each element less the one before it along an axis, the last by default; so many times over. */

@@ -7,7 +7,7 @@
  */
 import type { DTypeName, FloatName } from "../../formats/dtype.ts";
 import type { ArgumentKind } from "../../support/checked-call.ts";
-import { isListOf, isWhole } from "../../support/checked-call.ts";
+import { fieldsOf, isListOf, isWhole } from "../../support/checked-call.ts";
 import {
   array,
   arrays,
@@ -16,6 +16,7 @@ import {
   isArray,
   isFlag,
   isNumber,
+  isPairOf,
   options,
 } from "../argument-checks.ts";
 import type { NDArray } from "../array.ts";
@@ -95,7 +96,7 @@ const bincountOptions: ArgumentKind = {
   holds: (value) =>
     value !== undefined &&
     options("", { length: isWhole(0), weights: isArray }).holds(value, []) &&
-    typeof (value as { readonly length?: unknown }).length === "number",
+    fieldsOf(value, ["length"])["length"] !== undefined,
 };
 
 function counted(x: NDArray<"i32">, given: BincountOptions<never>): NDArray<"i32">;
@@ -134,7 +135,7 @@ const histogramOptions = options(
   "{ bins, range, weights, density }: a whole number or edges, two numbers, an array, a boolean",
   {
     bins: (value) => isWhole(1)(value) || isListOf(isNumber)(value),
-    range: (value) => isListOf(isNumber)(value) && (value as readonly unknown[]).length === 2,
+    range: (value) => isPairOf(isNumber)(value),
     weights: isArray,
     density: isFlag,
   },
@@ -237,7 +238,7 @@ const sized: ArgumentKind = {
   holds: (value) =>
     value !== undefined &&
     options("", { size: isWhole(0), fill: isNumber }).holds(value, []) &&
-    typeof (value as { readonly size?: unknown }).size === "number",
+    fieldsOf(value, ["size"])["size"] !== undefined,
 };
 
 /** The places of the elements that are not 0, a number for each axis: the first `size` of them, then `fill`, 0 by default. */

@@ -156,38 +156,61 @@ function spaced(
   return base.add(base.mul(base.sub(1, part), start), base.mul(part, stop));
 }
 
-type Space<Options> = (start: number, stop: number, count: number, options?: Options) => NDArray;
-interface Spaces {
-  (start: number, stop: number, count: number, options?: SpaceOptions<"f32">): NDArray<"f32">;
-  <D extends FloatName>(
-    start: number,
-    stop: number,
-    count: number,
-    options: SpaceOptions<D>,
-  ): NDArray<D>;
+function linear(
+  start: number,
+  stop: number,
+  count: number,
+  options?: SpaceOptions<"f32">,
+): NDArray<"f32">;
+function linear<D extends FloatName>(
+  start: number,
+  stop: number,
+  count: number,
+  options: SpaceOptions<D>,
+): NDArray<D>;
+function linear(start: number, stop: number, size: number, given: SpaceOptions = {}): NDArray {
+  return spaced(start, stop, size, given);
 }
-interface LogSpaces {
-  (start: number, stop: number, count: number, options?: LogspaceOptions<"f32">): NDArray<"f32">;
-  <D extends FloatName>(
-    start: number,
-    stop: number,
-    count: number,
-    options: LogspaceOptions<D>,
-  ): NDArray<D>;
+function powers(
+  start: number,
+  stop: number,
+  count: number,
+  options?: LogspaceOptions<"f32">,
+): NDArray<"f32">;
+function powers<D extends FloatName>(
+  start: number,
+  stop: number,
+  count: number,
+  options: LogspaceOptions<D>,
+): NDArray<D>;
+function powers(
+  start: number,
+  stop: number,
+  size: number,
+  { base: root = 10, ...given }: LogspaceOptions = {},
+): NDArray {
+  return base.pow(root, spaced(start, stop, size, given));
 }
-
-const linear: Space<SpaceOptions> = (start, stop, size, given = {}) =>
-  spaced(start, stop, size, given);
-const powers: Space<LogspaceOptions> = (start, stop, size, { base: root = 10, ...given } = {}) =>
-  base.pow(root, spaced(start, stop, size, given));
-const ratios: Space<SpaceOptions> = (start, stop, size, given = {}) => {
+function ratios(
+  start: number,
+  stop: number,
+  count: number,
+  options?: SpaceOptions<"f32">,
+): NDArray<"f32">;
+function ratios<D extends FloatName>(
+  start: number,
+  stop: number,
+  count: number,
+  options: SpaceOptions<D>,
+): NDArray<D>;
+function ratios(start: number, stop: number, size: number, given: SpaceOptions = {}): NDArray {
   const [from, to] = [Math.log(Math.abs(start)), Math.log(Math.abs(stop))];
   return base.mul(base.exp(spaced(from, to, size, given)), Math.sign(start));
-};
+}
 const ends = [number, number, count];
 
 /** So many numbers from `start` to `stop` in equal steps. */
-export const linspace = checked("linspace", [...ends, spaceOptions], linear) as Spaces;
+export const linspace = checked("linspace", [...ends, spaceOptions], linear);
 /** So many powers of a base, 10 unless given, from base^start to base^stop, in equal ratios. */
 export const logspace = checked(
   "logspace",
@@ -200,9 +223,9 @@ export const logspace = checked(
     }),
   ],
   powers,
-) as LogSpaces;
+);
 /** So many numbers from `start` to `stop`, of one sign, in equal ratios. */
-export const geomspace = checked("geomspace", [...ends, spaceOptions], ratios) as Spaces;
+export const geomspace = checked("geomspace", [...ends, spaceOptions], ratios);
 
 /** Options of `meshgrid`. */
 export interface MeshgridOptions {

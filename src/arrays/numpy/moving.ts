@@ -16,6 +16,7 @@ import {
   count,
   indices as indicesKind,
   isNumber,
+  isPairOf,
   isPairs,
   number,
   options,
@@ -103,8 +104,7 @@ export const rot90 = checked(
     array,
     optional(whole),
     options("{ axes }, two axes", {
-      axes: (value) =>
-        isListOf(Number.isSafeInteger)(value) && (value as readonly unknown[]).length === 2,
+      axes: isPairOf(Number.isSafeInteger),
     }),
   ],
   <D extends DTypeName>(
@@ -190,8 +190,7 @@ export interface DiagonalOptions {
 }
 const diagonalOptions = options("{ offset, axes }, a whole number and two axes", {
   offset: Number.isSafeInteger,
-  axes: (value) =>
-    isListOf(Number.isSafeInteger)(value) && (value as readonly unknown[]).length === 2,
+  axes: isPairOf(Number.isSafeInteger),
 });
 
 /** A diagonal of matrices, along a new last axis. */

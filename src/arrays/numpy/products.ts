@@ -8,7 +8,7 @@ import type { DTypeName } from "../../formats/dtype.ts";
 import type { ArgumentKind } from "../../support/checked-call.ts";
 import { isListOf, isWhole } from "../../support/checked-call.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { array, arrays, axisOption, checked } from "../argument-checks.ts";
+import { array, arrays, axisOption, checked, isPairOf } from "../argument-checks.ts";
 import type { NDArray } from "../array.ts";
 import * as base from "../functions.ts";
 import { einsum, matmul, sum } from "../reductions.ts";
@@ -90,10 +90,7 @@ export const vecmat = checked(
 const isAxes = isListOf(Number.isSafeInteger);
 const contraction: ArgumentKind = {
   expected: "a number of axes, or [axes of the first, axes of the second]",
-  holds: (value) =>
-    value === undefined ||
-    isWhole(0)(value) ||
-    (isListOf(isAxes)(value) && (value as readonly unknown[]).length === 2),
+  holds: (value) => value === undefined || isWhole(0)(value) || isPairOf(isAxes)(value),
 };
 
 /** Sums of products over several axes: so many, the last of x and the first of y, or those of a pair of lists; two by default. */
