@@ -212,48 +212,65 @@ describe("a product of a pair", () => {
     expect(await emulated(both)).toMatch(/TW8085.*pair-faults.test.ts/s);
   });
 
-  test("scales of b that the blocks have different copies of", async () => {
-    const scaled = (same: boolean) =>
-      kernel(
-        {
-          name: "scaled",
-          grid: { i: 1 },
-          cluster: { half: 2 },
-          scratch: {
-            sums: tmem(f32, [rows, n], { pair: true }),
-            own: smem(f8e4m3fn, [rows, k]),
-            other: smem(f8e4m3fn, [k, n / 2]),
-            atoms: smem(f8e8m0fnu, [1, 1, 32, 16]),
-            aScales: tmem(f8e8m0fnu, [128, 4], { scales: true, pair: true }),
-            bScales: tmem(f8e8m0fnu, [128, 4], { scales: true, pair: true }),
-            done: barrier(),
-          },
+  /** A product of so many rows in each block, in one of which lanes of scales of b are others from here on. */
+  function scaled(own: 64 | 128, from?: number) {
+    const isHalved = own === 64;
+    const lanes = isHalved ? 64 : 32;
+    const bRows = isHalved ? 256 : 128;
+    const pair = true;
+    return kernel(
+      {
+        name: "scaled",
+        grid: { i: 1 },
+        cluster: { half: 2 },
+        scratch: {
+          sums: tmem(f32, [own, n], { pair }),
+          a: smem(f8e4m3fn, [own, k]),
+          b: smem(f8e4m3fn, [k, n / 2]),
+          first: smem(f8e8m0fnu, [1, 1, 32, 16]),
+          second: smem(f8e8m0fnu, [1, 1, lanes, 16]),
+          aScales: tmem(f8e8m0fnu, [128, 4], { scales: true, pair }),
+          bScales: tmem(f8e8m0fnu, [bRows, 4], { scales: isHalved ? "halves" : true, pair }),
+          done: barrier(),
         },
-        ({ half, sums, own, other, atoms, aScales, bScales, done }) => {
-          own.store(full(f8e4m3fn, [rows, k], 1));
-          other.store(full(f8e4m3fn, [k, n / 2], 1));
-          atoms.store(full(f8e8m0fnu, [1, 1, 32, 16], 1));
-          if (!same)
-            when(half.eq(1), () => {
-              atoms.store(full(f8e8m0fnu, [1, 1, 32, 16], 2));
-            });
-          commitShared();
-          clusterSync();
-          when(half.eq(0), () => {
-            tcgen05Copy(atoms, aScales, { pair: true });
-            tcgen05Copy(atoms, bScales, { pair: true });
-            const scales = [aScales, bScales] as const;
-            tcgen05Mma(sums, own, other, { adds: false, pair: true, scales });
-            tcgen05Commit(done, { multicast: "half" });
+      },
+      ({ half, sums, a, b, first, second, aScales, bScales, done }) => {
+        a.store(full(f8e4m3fn, [own, k], 1));
+        b.store(full(f8e4m3fn, [k, n / 2], 1));
+        first.store(full(f8e8m0fnu, [1, 1, 32, 16], 1));
+        second.store(full(f8e8m0fnu, [1, 1, lanes, 16], 1));
+        if (from !== undefined)
+          when(half.eq(1), () => {
+            second.at(all, all, slice(from, 16), all).store(full(f8e8m0fnu, [1, 1, 16, 16], 2));
           });
-          done.wait();
-        },
-      );
-    expect(await codes(scaled(true))).toBe("");
-    expect(await codes(scaled(false))).toMatch(/TW3027.*different scales of b.*row 0, block 0/s);
-    expect(await emulated(scaled(true))).toBe("");
-    expect(await emulated(scaled(false))).toMatch(
+        commitShared();
+        clusterSync();
+        when(half.eq(0), () => {
+          tcgen05Copy(first, aScales, { pair });
+          tcgen05Copy(second, bScales, { pair });
+          tcgen05Mma(sums, a, b, { adds: false, pair, scales: [aScales, bScales] });
+          tcgen05Commit(done, { multicast: "half" });
+        });
+        done.wait();
+      },
+    );
+  }
+
+  test.each<[what: string, own: 64 | 128, from: number, RegExp]>([
+    ["all", 128, 0, /TW3027.*different scales of b.*row 0, block 0/s],
+    ["those of the second half", 64, 32, /TW3027.*different scales of b.*row 128, block 0/s],
+  ])("scales of b that the blocks have different copies of: %s", async (_, own, from, message) => {
+    expect(await codes(scaled(own, from))).toMatch(message);
+    expect(await emulated(scaled(own, from))).toMatch(
       /TW8090.*copies of the scales of B.*pair-faults.test.ts/s,
     );
+  });
+
+  test.each<[what: string, own: 64 | 128, from?: number]>([
+    ["no scales of b", 128],
+    ["scales of more columns than b has", 64, 16],
+  ])("%s that differ are no finding", async (_, own, from) => {
+    expect(await codes(scaled(own, from))).toBe("");
+    expect(await emulated(scaled(own, from))).toBe("");
   });
 });
