@@ -19,6 +19,7 @@ const scaled = (text: string): Shown => [emulator("scaled"), text];
 const access = (text: string): Shown => [emulator("access"), text];
 const order = (text: string): Shown => [emulator("order"), text];
 const language = (text: string): Shown => ["test/tensor-memory.test.ts", text];
+const unions = (text: string): Shown => ["test/tensor-memory-unions.test.ts", text];
 const pairs = (text: string): Shown => ["test/block-pairs.test.ts", text];
 const faults = (text: string): Shown => ["test/pair-faults.test.ts", text];
 const triton = (text: string): Shown => ["test/foreign/triton-tensor-memory.test.ts", text];
@@ -146,7 +147,10 @@ const behaviours: { readonly [number: string]: Behaviour } = {
     shown: [access("26 to 28: round trips"), language(`describe("loads and stores"`)],
   },
   27: { of: "the same by rows", shown: [access(`["32x32b", 8, 8]`)] },
-  28: { of: "columns at any place", shown: [access("[%r3+1]"), random] },
+  28: {
+    of: "columns at any place",
+    shown: [access("[%r3+1]"), unions("28: slices of columns"), random],
+  },
   29: { of: "a single register", shown: [access("29: a single register")] },
   30: { of: "loads that reduce", shown: [access("30: loads that reduce")] },
   31: { of: "copies to all quarters", shown: [access("32x128b.warpx4 replicates its rows")] },
@@ -160,7 +164,13 @@ const behaviours: { readonly [number: string]: Behaviour } = {
   36: { of: "copies without a swizzle", shown: [access("128x256b without a swizzle")] },
   37: {
     of: "columns used again",
-    shown: [[emulator("forms"), "37: columns are used again"], random],
+    shown: [
+      [emulator("forms"), "37: columns are used again"],
+      unions("37: members of a union"),
+      unions("37: buffers of scopes"),
+      unions("37: tiles by their number"),
+      random,
+    ],
   },
   38: { of: "a first product ignores what is there", shown: [order("38: what an accumulator")] },
   39: { of: "whether it adds, by a predicate", shown: [order("39: whether it adds"), random] },

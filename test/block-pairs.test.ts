@@ -29,6 +29,7 @@ import {
   tmem,
   toNumbers,
   u8,
+  union,
   when,
 } from "tilewright";
 import type { DType, DTypeName, HostArray, KernelDefinition } from "tilewright";
@@ -50,6 +51,8 @@ interface Form {
   readonly aInTensorMemory?: boolean;
   /** Whether sums are loaded by the columns of both halves of the lanes. */
   readonly inHalves?: boolean;
+  /** Whether the sums are the second member of a group of a union, whose first holds nothing. */
+  readonly inUnion?: boolean;
 }
 
 const left = (row: number, column: number): number => (row * 7 + column * 3) % 5;
@@ -63,6 +66,9 @@ function multiplying(form: Form): KernelDefinition {
     inHalves = false,
   } = form;
   const [rows, columns] = [m / 2, n / 2];
+  const pairSums = tmem(sum, [rows, n], { pair: true });
+  const before = tmem(f32, [128, 24], { pair: true });
+  const other = tmem(f32, [128, 8], { pair: true });
   const swap = (along: boolean, outer: number, inner: number): readonly number[] =>
     along ? [outer, inner] : [inner, outer];
   return kernel(
@@ -76,7 +82,7 @@ function multiplying(form: Form): KernelDefinition {
       },
       outputs: { out: tensor(sum, [m, n]) },
       scratch: {
-        sums: tmem(sum, [rows, n], { pair: true }),
+        place: form.inUnion === true ? union({ before, sums: pairSums }, { other }) : pairSums,
         factor: tmem(a, [rows, aInTensorMemory ? k : 32], { packed: true, pair: true }),
         left: smem(a, swap(leftAlong, rows, k)),
         right: smem(b, swap(rightAlong, columns, k)),
@@ -85,7 +91,8 @@ function multiplying(form: Form): KernelDefinition {
         done: barrier(),
       },
     },
-    ({ half, x, y, out, sums, factor, left: own, right: other, full, stored, done }) => {
+    ({ half, x, y, out, place, factor, left: own, right: other, full, stored, done }) => {
+      const sums = "sums" in place ? place.sums : place;
       const landed = { barrier: full, pair: true } as const;
       const [ofRows, ofColumns] = [block(half, rows), block(half, columns)];
       const mine = leftAlong ? x.at(ofRows, all) : x.at(all, ofRows);
@@ -202,6 +209,7 @@ describe("products of a pair", () => {
     ["128 rows, both across", { a: f16, alongK: [false, false], shape: [128, 128, 16] }],
     ["a in tensor memory", { a: bf16, shape: [256, 64, 32], aInTensorMemory: true }],
     ["128 rows, a in tensor memory", { a: bf16, shape: [128, 64, 32], aInTensorMemory: true }],
+    ["sums in a union", { a: bf16, shape: [128, 64, 32], inUnion: true }],
     ...(takesAll ? others : []),
   ])("of %s", async (_, form) => {
     await run(form);

@@ -102,6 +102,7 @@ const opNames: OpNames = {
   wgmma: "wgmma",
   wgmma_wait: ({ gives }) => (gives === "tile" ? "Accumulator.wait" : "Accumulator.waitPending"),
   alloc_tmem: "tmem",
+  tmem_member: "union",
   tmem_load: "load",
   tmem_store: "store",
   tcgen05_mma: "tcgen05Mma",

@@ -158,6 +158,13 @@ export function allocatesShared(op: AnyOp): boolean {
   );
 }
 
+/** Whether it makes memory of the block: shared or tensor memory, or barriers. */
+export function allocatesInBlock(op: AnyOp): boolean {
+  const [result] = op.results;
+  const isTensor = result?.type.kind === "ref" && result.type.space === "tmem";
+  return allocatesShared(op) || (isTensor && traitsOf(op).results === "memory");
+}
+
 /** What an access says of the order of what stands around it. */
 export interface StatedOrder {
   readonly order: MemoryOrder;

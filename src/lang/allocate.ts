@@ -9,8 +9,11 @@
  *     byte   0        40       128               384   400
  *     group  a ………………         b ……………………………………
  *            c …………………………………………………………………………………………      512 bytes in all
+ *
+ * One in tensor memory has columns in place of bytes.
  */
-import { packedBytes } from "../formats/dtype.ts";
+import { packedBytes, u32 } from "../formats/dtype.ts";
+import { tmemColumnCount } from "../ir/infer/tensor-memory.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { Size } from "../ir/size.ts";
 import type { SharedLayout } from "../layout/algebra/shared-layout.ts";
@@ -51,6 +54,8 @@ export type ScratchObject<S> =
 export type ScratchObjects<S> = { readonly [N in keyof S]: ScratchObject<S[N]> };
 
 const memberAlignment = 128;
+/** Lanes that all columns of tensor memory have. */
+const lanes = 128;
 
 /** What an allocation of tensor memory says of how its elements lie. */
 const lying = {
@@ -64,15 +69,9 @@ const lying = {
 export function allocate(name: string, spec: ScratchSpec): unknown {
   switch (spec.kind) {
     case "memory": {
-      const { space, dtype, shape, layout, lies, pair, location } = spec;
+      const { space, dtype, shape, layout, location } = spec;
       if (space === "tmem") {
-        const attributes = {
-          dtype,
-          shape: numbersOf(shape),
-          name,
-          ...lying[lies],
-          ...(pair && { pair }),
-        };
+        const attributes = { ...tensorAttributes(spec), name };
         return new Ref(emitOrigin("alloc_tmem", {}, attributes, location));
       }
       const attributes = { space, dtype, shape, name, ...layoutAttribute(layout) };
@@ -92,8 +91,12 @@ export function allocate(name: string, spec: ScratchSpec): unknown {
       requireAttributeKinds("alloc_semaphore", attributes, location);
       return new Semaphore(activeTrace("semaphore", location).addCounters(attributes, location));
     }
-    case "union":
-      return allocateUnion(name, spec);
+    case "union": {
+      const inTensorMemory = spec.groups.some((group) =>
+        Object.values(group).some(({ space }) => space === "tmem"),
+      );
+      return inTensorMemory ? allocateColumns(name, spec) : allocateUnion(name, spec);
+    }
   }
 }
 
@@ -132,6 +135,46 @@ function allocateUnion(
     members.map(({ name, group, offset, dtype, shape, layout, location: place }) => {
       const attributes = { group, offset, dtype, shape, name, ...layoutAttribute(layout) };
       return [name, refObject(emitValue("union_member", { union }, attributes, place), place)];
+    }),
+  );
+}
+
+/** The attributes that say how tiles lie in tensor memory. */
+function tensorAttributes({ dtype, shape, lies, pair }: MemorySpec) {
+  return {
+    dtype,
+    shape: numbersOf(shape),
+    ...lying[lies],
+    ...(pair && { pair }),
+  };
+}
+
+/** A union in tensor memory: members of a group have columns side by side. */
+function allocateColumns(
+  unionName: string,
+  { groups, location }: UnionSpec,
+): { readonly [name: string]: Ref } {
+  const members = groups.flatMap((group) => {
+    let column = 0;
+    return Object.entries(group).map(([name, spec]) => {
+      const own = { name, spec, column };
+      column += Math.ceil(tmemColumnCount(tensorAttributes(spec)));
+      return { ...own, end: column };
+    });
+  });
+  const columns = members.reduce((most, { end }) => Math.max(most, end), 0);
+  const pair = members.some(({ spec }) => spec.pair);
+  const attributes = {
+    dtype: u32,
+    shape: [lanes, columns],
+    name: unionName,
+    ...(pair && { pair }),
+  };
+  const union = emitValue("alloc_tmem", {}, attributes, location);
+  return Object.fromEntries(
+    members.map(({ name, spec, column }) => {
+      const own = { ...tensorAttributes(spec), column, name };
+      return [name, refObject(emitValue("tmem_member", { union }, own, spec.location), location)];
     }),
   );
 }

@@ -123,10 +123,10 @@ export interface SemaphoreSpec {
 
 /** Members of a group of a union, by name. */
 export interface UnionGroup {
-  readonly [name: string]: MemorySpec<DTypeName, "smem">;
+  readonly [name: string]: MemorySpec<DTypeName, "smem" | "tmem">;
 }
 
-/** Shared memory that groups of windows take turns in. */
+/** Shared or tensor memory that groups of windows take turns in. */
 export interface UnionSpec<Members extends UnionGroup = UnionGroup> {
   readonly kind: "union";
   /** The allocations that share the memory, by alternatives. */
@@ -381,25 +381,24 @@ type Intersect<U> = (U extends unknown ? (item: U) => void : never) extends (ite
   : never;
 type Flatten<T> = { readonly [K in keyof T]: T[K] };
 
-/** Shared memory for groups that are never alive together: members of one group lie side by side. */
+/** Shared or tensor memory for groups that are never alive together: members of one group lie side by side. */
 export function union<const Groups extends readonly UnionGroup[]>(
   ...groups: Groups
 ): UnionSpec<Flatten<Intersect<Groups[number]>> & UnionGroup> {
   const location = captureLocation();
   const owners = new Map<string, number>();
+  let space: ScratchSpace | undefined;
   for (const [position, group] of groups.entries()) {
     if (!isRecord(group) || !isReadable(group, []))
       wrongKind("a group of union", "an object with a name for each", group, location);
     for (const [name, member] of Object.entries(group)) {
-      if (!isSpec(member, ["memory"]) || member.space !== "smem") {
-        throw new TilewrightError({
-          code: "TW1031",
-          message: `member ${name} of a union must be shared memory`,
-          location,
-          expected: "smem(dtype, shape)",
-          found: describeSpec(member),
-        });
-      }
+      const given: unknown = member;
+      const own = isSpec(given, ["memory"]) ? given.space : undefined;
+      if (own === undefined || own === "gmem")
+        throw notInUnion(name, "smem(dtype, shape) or tmem(dtype, shape)", member, location);
+      space ??= own;
+      if (own !== space)
+        throw notInUnion(name, `${space}(dtype, shape), like the first`, member, location);
       if (owners.has(name)) {
         throw new TilewrightError({
           code: "TW1021",
@@ -414,6 +413,21 @@ export function union<const Groups extends readonly UnionGroup[]>(
   }
   if (owners.size === 0) wrongKind("a union", "groups with members", undefined, location);
   return Object.freeze({ kind: "union", groups: Object.freeze([...groups]), location });
+}
+
+function notInUnion(
+  name: string,
+  expected: string,
+  member: unknown,
+  location: Location,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW1031",
+    message: `member ${name} of a union lies in another memory`,
+    location,
+    expected,
+    found: describeSpec(member),
+  });
 }
 
 type AnySpec = TensorSpec | TensorListSpec | ScalarSpec | ScratchSpec;

@@ -26,6 +26,7 @@ import { ElementPools } from "./element-pool.ts";
 import type { ElementPool } from "./element-pool.ts";
 import { elementsAt } from "./values.ts";
 import type { SlotValue } from "./values.ts";
+import { unionExtent } from "./tensor-unions.ts";
 import { product } from "./view.ts";
 
 /** A place in the code to jump to. */
@@ -206,6 +207,8 @@ export class Assembler {
       };
     }
     const shape = op.attributes.shape.map((size) => this.size(size));
+    const union = op.kind === "alloc_tmem" ? unionExtent(this.kernel, op) : undefined;
+    if (union !== undefined) return { shape, ...union };
     if (op.kind === "alloc_semaphore") return { shape, bytes: 0, granuleBytes: 1 };
     const { dtype } = op.attributes;
     return {

@@ -62,7 +62,7 @@ const reasons: readonly Reason[] = [
     "lanes meet for shared memory, or for columns of their own",
   ],
   [
-    /barriers of point \d+ \(other lanes may (?:still read|have written) a buffer/,
+    /barriers of point \d+ \(other lanes may (?:still read|have written) sums/,
     "lanes come back to columns of their own",
   ],
 ];

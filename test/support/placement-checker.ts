@@ -458,6 +458,7 @@ const rules: OpRules<[Checker], void> = {
   scaled_dot: scaledDot,
   alloc: nothing,
   alloc_union: nothing,
+  tmem_member: nothing,
   union_member: nothing,
   slice_ref: nothing,
   transpose_ref: nothing,

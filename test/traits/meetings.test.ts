@@ -63,6 +63,7 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
       "tcgen05_commit",
     ] as const),
   ],
+  "in test/tensor-memory-unions.test.ts": ["tmem_member"],
   "what they meet for is their scratch": [
     "convert_layout",
     "debug_print",

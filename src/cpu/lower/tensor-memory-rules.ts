@@ -10,6 +10,7 @@ function refused(op: AnyOp, lowering: Lowering): never {
 
 export const tensorMemoryRules: Pick<LoweringRules, keyof typeof tensorMemoryOps> = {
   alloc_tmem: refused,
+  tmem_member: refused,
   tmem_load: refused,
   tmem_store: refused,
   tcgen05_mma: refused,

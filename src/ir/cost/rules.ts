@@ -188,6 +188,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
 
   // No board has a rate of tensor memory: what is counted is what products read of shared memory.
   alloc_tmem: free,
+  tmem_member: free,
   tmem_load: free,
   tmem_store: free,
   tcgen05_mma: ({ operands: { sums, a, b } }, context) =>

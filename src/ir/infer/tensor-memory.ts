@@ -41,7 +41,7 @@ export function tmemPacking({ bits }: DType, packed: boolean): number {
   return packed ? 32 / bits : 1;
 }
 
-function allocScales(draft: Draft<"alloc_tmem">): readonly Type[] {
+function allocScales(draft: Draft<"alloc_tmem" | "tmem_member">): readonly Type[] {
   const { dtype, shape, packed = false, halves = false, pair = false } = draft.attributes;
   const [rows = 0, columns = 0] = shape.slice(-2);
   if (halves && (!pair || rows !== 256))
@@ -63,7 +63,27 @@ function allocScales(draft: Draft<"alloc_tmem">): readonly Type[] {
   return [refType("tmem", dtype, shape)];
 }
 
-function allocTmem(draft: Draft<"alloc_tmem">): readonly Type[] {
+/** What describes tiles of tensor memory. */
+export interface TmemTiles {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly packed?: boolean | undefined;
+  readonly scales?: boolean | undefined;
+  readonly halves?: boolean | undefined;
+  readonly pair?: boolean | undefined;
+}
+
+/** Columns of 32 bits that all of the tiles take. */
+export function tmemColumnCount({ dtype, shape, packed = false, ...how }: TmemTiles): number {
+  const [rows = 0, columns = 0] = shape.slice(-2);
+  const tiles = shape.slice(0, -2).reduce((count, each) => count * each, 1);
+  if (how.scales === true) return tiles * (how.halves === true ? 1 : rows / 128) * columns;
+  // Each half of the lanes has half of the columns of a pair's sums.
+  const halves = how.pair === true && rows === 64 && !packed ? 2 : 1;
+  return (tiles * columns) / tmemPacking(dtype, packed) / halves;
+}
+
+function allocTmem(draft: Draft<"alloc_tmem" | "tmem_member">): readonly Type[] {
   const { dtype, shape, packed = false, scales = false } = draft.attributes;
   if (scales) return allocScales(draft);
   const [rows = 0, columns = 0] = shape.slice(-2);
@@ -227,6 +247,22 @@ export const tensorMemoryRules: InferRules<keyof typeof tensorMemoryOps> = {
   alloc_tmem(draft, context) {
     if (draft.attributes.pair === true) requirePair(draft, context);
     return allocTmem(draft);
+  },
+
+  tmem_member(draft, context) {
+    const { column, pair } = draft.attributes;
+    if (pair === true) requirePair(draft, context);
+    const union = refOperand(draft, "the union", draft.operands.union);
+    requireSpace(draft, "the union", union, ["tmem"]);
+    const [, columns = 0] = staticShape(draft, union);
+    const member = allocTmem(draft);
+    const end = column + tmemColumnCount(draft.attributes);
+    if (!Number.isInteger(column) || column < 0 || end > columns)
+      fail(draft, "TW2051", "the member lies outside its union", {
+        expected: `columns from 0 to ${columns}`,
+        found: `columns from ${column} to ${end}`,
+      });
+    return member;
   },
 
   tmem_load(draft, context) {

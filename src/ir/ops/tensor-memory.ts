@@ -41,6 +41,23 @@ export const tensorMemoryOps = defineOps({
     regions: {},
     traits: allocates,
   },
+  tmem_member: {
+    summary:
+      "A member of a union in tensor memory, u32 [128, columns]: as many of its columns as its tiles need, from `column` on.",
+    operands: { union: "one" },
+    attributes: {
+      column: "integer",
+      dtype: "dtype",
+      shape: "integers",
+      name: "text?",
+      packed: "flag?",
+      scales: "flag?",
+      halves: "flag?",
+      pair: "flag?",
+    },
+    regions: {},
+    traits: { ...computes, results: { window: "union" } },
+  },
   tmem_load: {
     summary:
       "Reads a tile of tensor memory into registers, by instructions of the `shape`; each warp has a quarter of the rows.",

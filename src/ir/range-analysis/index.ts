@@ -438,6 +438,7 @@ const rules: OpRules<[Request], Fact> = {
   wgmma: anything,
   wgmma_wait: anything,
   alloc_tmem: anything,
+  tmem_member: anything,
   tmem_load: anything,
   tmem_store: anything,
   tcgen05_mma: anything,

@@ -18,6 +18,7 @@ import { tmemPacking, tmemPart, usualTmemShape } from "../../ir/infer/tensor-mem
 import { tmemShapeNamed } from "../../ir/ops/tensor-memory.ts";
 import type { TmemShape } from "../../ir/ops/tensor-memory.ts";
 import { isWindow } from "../../ir/traits.ts";
+import { opName } from "../../ir/op-names.ts";
 import { refOf, walkOps } from "../../ir/traverse.ts";
 import { onceForEach } from "../../support/memo.ts";
 import { knownLayout } from "../algebra/parse-layout.ts";
@@ -26,8 +27,11 @@ import { warpsPerGroup } from "../../targets/target.ts";
 import { tmemColumns, tmemHalvedScales, tmemMatrix, tmemScales } from "../algebra/tensor-memory.ts";
 import type { TmemLayout } from "../algebra/tensor-memory.ts";
 
-/** How the tiles of an allocation lie. */
-export function tmemStorage({ attributes }: Op<"alloc_tmem">): TmemLayout {
+/** What says how tiles lie: an allocation, or a member of a union. */
+export type TmemBuffer = Op<"alloc_tmem"> | Op<"tmem_member">;
+
+/** How the tiles of a buffer lie. */
+export function tmemStorage({ attributes }: TmemBuffer): TmemLayout {
   const { dtype, shape, packed = false, scales = false, halves = false, pair = false } = attributes;
   if (scales) return halves ? tmemHalvedScales : tmemScales;
   const packing = tmemPacking(dtype, packed);
@@ -37,7 +41,9 @@ export function tmemStorage({ attributes }: Op<"alloc_tmem">): TmemLayout {
 }
 
 /** Blocks that make a product together. */
-export function blocksTogether(op: Op<"alloc_tmem" | "tcgen05_mma" | "tcgen05_copy">): 1 | 2 {
+export function blocksTogether(
+  op: TmemBuffer | Op<"tcgen05_mma"> | Op<"tcgen05_copy">,
+): 1 | 2 {
   return op.attributes.pair === true ? 2 : 1;
 }
 
@@ -46,8 +52,8 @@ export function packingOf(storage: TmemLayout): number {
   return storage.kind === "scales" ? 4 : storage.packing;
 }
 
-/** Columns of 32 bits that one tile of an allocation takes. */
-export function tileColumns(op: Op<"alloc_tmem">): number {
+/** Columns of 32 bits that one tile of a buffer takes. */
+export function tileColumns(op: TmemBuffer): number {
   const { dtype, shape } = op.attributes;
   return tmemColumns(tmemStorage(op), shape.slice(-2), dtype.bits);
 }
@@ -68,13 +74,35 @@ export function halvedColumns(
   return halvedColumns(op.operands.ref, definitions);
 }
 
-/** The allocation that a window of tensor memory lies in. */
-export function tmemRoot(window: Value, definitions: ReadonlyMap<Value, AnyOp>): Op<"alloc_tmem"> {
+/** The allocation, or member of a union, that a window of tensor memory lies in. */
+export function tmemRoot(window: Value, definitions: ReadonlyMap<Value, AnyOp>): TmemBuffer {
   const op = definitions.get(window);
-  if (op?.kind === "alloc_tmem") return op;
+  if (op?.kind === "alloc_tmem" || op?.kind === "tmem_member") return op;
   if (op === undefined || !isWindow(op)) throw new Error(`%${window.id} is not in tensor memory`);
   return tmemRoot(op.operands.ref, definitions);
 }
+
+/** Tensor memory of a placed kernel: which columns of its own each allocation has. */
+export interface PlacedColumns {
+  readonly name: string;
+  readonly value: Value;
+  readonly op: Op<"alloc_tmem">;
+  readonly offset: number;
+  readonly columns: number;
+}
+
+/** The allocations in the order of the program. */
+export const placedColumns = onceForEach(({ body }: Kernel): readonly PlacedColumns[] => {
+  const found: PlacedColumns[] = [];
+  walkOps(body, (op) => {
+    const [value] = op.results;
+    if (op.kind !== "alloc_tmem" || value === undefined) return;
+    const { at: offset, name = opName(op) } = op.attributes;
+    if (offset === undefined) throw new Error(`${name} has no place in tensor memory`);
+    found.push({ name, value, op, offset, columns: allocatedColumns(op) });
+  });
+  return found;
+});
 
 /** Columns are allocated in powers of two from this on. */
 const leastColumns = 32;

@@ -22,10 +22,12 @@ import { allocatedBytes, storedAs } from "../model/placed-types.ts";
 import { Lives, livesOverlap } from "./buffer-lifetimes.ts";
 import type { Life } from "./buffer-lifetimes.ts";
 import { allocatedColumns, blocksTogether, tmemSlotBytes } from "../model/tensor-memory.ts";
+import type { TmemBuffer } from "../model/tensor-memory.ts";
 
 interface Unplaced {
   readonly name: string;
   readonly op: AnyOp;
+  /** Of tensor memory columns. */
   readonly bytes: number;
   readonly alignment: number;
   readonly life: Life;
@@ -69,39 +71,44 @@ function usesTensorMemory({ body }: Kernel): boolean {
   return uses;
 }
 
-/** Where each buffer of tensor memory begins: one behind the other; refuses those that do not fit (TW6108). */
+/**
+ * Where each buffer of tensor memory begins: in the order of the program, or the widest first where that takes fewer columns; refuses those that do
+ * not fit (TW6108).
+ */
 function assignColumns(kernel: Kernel, { target }: PlacedFor): ReadonlyMap<AnyOp, number> {
-  const places = new Map<AnyOp, number>();
-  const buffers: Op<"alloc_tmem">[] = [];
-  let end = 0;
+  const ops: Op<"alloc_tmem">[] = [];
+  const members: TmemBuffer[] = [];
   walkOps(kernel.body, (op) => {
-    if (op.kind !== "alloc_tmem") return;
-    buffers.push(op);
-    places.set(op, end);
-    end += allocatedColumns(op);
+    if (op.kind === "alloc_tmem") ops.push(op);
+    else if (op.kind === "tmem_member") members.push(op);
   });
-  requireAllTogether(buffers);
+  requireAllTogether([...ops, ...members]);
+  const lives = new Lives(kernel);
+  const buffers = ops.map((op): Unplaced => {
+    const life = lives.ofTensorMemory(op);
+    return { name: nameOf(op), op, bytes: allocatedColumns(op), alignment: 1, life };
+  });
+  const [inOrder, widestFirst] = [assignInOrder(buffers), assign(buffers)];
+  const { placed, bytes: end } = widestFirst.bytes < inOrder.bytes ? widestFirst : inOrder;
   const limit = target.tensorMemoryColumns;
-  if (end <= limit) return places;
-  const widest = buffers.reduce((most, each) =>
-    allocatedColumns(each) > allocatedColumns(most) ? each : most,
-  );
+  if (end <= limit) return new Map([...placed.values()].map(({ op, offset }) => [op, offset]));
+  const widest = buffers.reduce((most, each) => (each.bytes > most.bytes ? each : most));
   throw new TilewrightError({
     code: "TW6108",
     message: `${kernel.name} needs ${end} columns of tensor memory`,
-    location: widest.location,
+    location: widest.op.location,
     expected: `at most ${limit} columns on ${target.name}`,
     found: `${end} columns`,
-    remedy: `make ${nameOf(widest)} narrower by ${end - limit} columns, or have fewer tiles in flight`,
-    notes: buffers.map((op) => ({
-      message: `${nameOf(op)}: ${allocatedColumns(op)} columns`,
-      location: op.location,
+    remedy: `make ${widest.name} narrower by ${end - limit} columns, have fewer tiles in flight, or let buffers that are not used together share columns with scoped or union`,
+    notes: buffers.map(({ name, bytes: columns, op: { location } }) => ({
+      message: `${name}: ${columns} columns`,
+      location,
     })),
   });
 }
 
 /** A kernel's tensor memory is all of pairs of blocks, or none is. */
-function requireAllTogether(buffers: readonly Op<"alloc_tmem">[]): void {
+function requireAllTogether(buffers: readonly TmemBuffer[]): void {
   const paired = buffers.find((each) => blocksTogether(each) === 2);
   const alone = buffers.find((each) => blocksTogether(each) === 1);
   if (paired === undefined || alone === undefined) return;
@@ -161,10 +168,14 @@ interface Assignment {
   readonly bytes: number;
 }
 
+/** The largest first. */
 function assign(buffers: readonly Unplaced[]): Assignment {
+  return assignInOrder([...buffers].sort((left, right) => right.bytes - left.bytes));
+}
+
+function assignInOrder(buffers: readonly Unplaced[]): Assignment {
   const placed = new Map<Unplaced, SharedBuffer>();
-  const order = [...buffers].sort((left, right) => right.bytes - left.bytes);
-  for (const buffer of order)
+  for (const buffer of buffers)
     placed.set(buffer, { offset: lowestOffset(buffer, [...placed.values()]), ...buffer });
   const ends = [...placed.values()].map((each) => each.offset + each.bytes);
   return { placed, bytes: Math.max(0, ...ends) };

@@ -1,5 +1,5 @@
 /**
- * When each allocation of shared memory is in use. Ops are numbered in the order of the program; a life
+ * When each allocation of shared or tensor memory is in use. Ops are numbered in the order of the program; a life
  * is a range of those numbers, and the program threads that it belongs to.
  *
  *    1 scoped                     a: 1 to 4      from entry to exit of its scope
@@ -16,7 +16,7 @@
  */
 import { noSlots } from "../../ir/make-op.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
-import { accessesOf, allocatesShared, traitsOf } from "../../ir/traits.ts";
+import { accessesOf, allocatesInBlock, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList } from "../../ir/traverse.ts";
 import { visitEach } from "../../support/visit-each.ts";
 
@@ -76,13 +76,28 @@ export class Lives {
     if (buffer === undefined) throw new Error(`%${allocation.id} is not allocated`);
     const { scope, branch, users, scratch } = buffer;
     if (scratch !== undefined) return this.#spanning(scratch, users);
-    const whole = { from: scope ? this.#at(scope) : 0, to: scope ? this.#end(scope) : this.#next };
+    const whole = this.#whole(scope);
     if (!this.#sequential || buffer.asynchronous || users.length === 0) return { ...whole, branch };
     return {
       from: Math.min(...users.map((user) => this.#at(user))),
       to: Math.max(...users.map((user) => this.#end(user))),
       branch,
     };
+  }
+
+  /**
+   * Of tensor memory: as long as its scope, at whose end all lanes meet anyway; columns used again sooner would need barriers of their own. That of a
+   * pair always lives, since its blocks may be in different scopes.
+   */
+  ofTensorMemory({ attributes, results: [value] }: Op<"alloc_tmem">): Life {
+    const buffer = value && this.#buffers.get(value);
+    if (buffer === undefined) throw new Error("alloc_tmem has no result");
+    if (attributes.pair === true) return { from: 0, to: this.#next, branch: undefined };
+    return { ...this.#whole(buffer.scope), branch: buffer.branch };
+  }
+
+  #whole(scope: AnyOp | undefined): Omit<Life, "branch"> {
+    return { from: scope ? this.#at(scope) : 0, to: scope ? this.#end(scope) : this.#next };
   }
 
   /** Of scratch that all agents running an op's region have a part of. */
@@ -136,7 +151,7 @@ export class Lives {
 
   #visit(op: AnyOp, { scope, branch, loop }: Surroundings): void {
     const result = op.results[0];
-    if (result !== undefined && allocatesShared(op)) {
+    if (result !== undefined && allocatesInBlock(op)) {
       this.#buffers.set(result, {
         scope,
         branch,

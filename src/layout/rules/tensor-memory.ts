@@ -19,6 +19,7 @@ import {
   tmemStorage,
   packingOf,
 } from "../model/tensor-memory.ts";
+import type { TmemBuffer } from "../model/tensor-memory.ts";
 import type { LayoutContext } from "./context.ts";
 import { fixOperand, fixResult, requireOperand } from "./tiles.ts";
 import type { Rules } from "./values.ts";
@@ -91,12 +92,12 @@ function requireMatrix(op: Op<"tmem_load"> | Op<"tmem_store">, context: LayoutCo
 const ofHalves = "reshape([64, 2, n / 2]), of each half of the lanes its columns,";
 
 /** Only sums of a pair with 64 rows in each block have columns in either half of the lanes. */
-function requireHalves(op: AnyOp, root: Op<"alloc_tmem">, columns: number): void {
+function requireHalves(op: AnyOp, root: TmemBuffer, columns: number): void {
   if (tmemStorage(root).kind !== "pair" || columns !== root.attributes.shape.at(-1))
     refuseStorage(op, root, "halves of all columns of tmem(…, [64, n], { pair: true })");
 }
 
-function refuseStorage(op: AnyOp, root: Op<"alloc_tmem">, expected: string): never {
+function refuseStorage(op: AnyOp, root: TmemBuffer, expected: string): never {
   const { name = "the buffer" } = root.attributes;
   throw new TilewrightError({
     code: "TW6107",
@@ -138,6 +139,8 @@ export const tensorMemoryRules: Rules<typeof tensorMemoryOps> = {
   alloc_tmem(op, context) {
     requireFeatures(op, context.surroundings.target);
   },
+
+  tmem_member: () => undefined,
 
   tmem_load(op, context) {
     requireMatrix(op, context);

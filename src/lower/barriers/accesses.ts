@@ -4,7 +4,7 @@
  *   %3 = slice_ref %0 …
  *   store %3, %2            traits: ref is written by lanes      %3 ← %0, the array x: threads write x
  *
- * A place is a global array, or a group of shared buffers whose bytes overlap. The phases of all barriers are one place: a copy that one
+ * A place is a global array, or a group of buffers of shared or tensor memory whose bytes or columns overlap. The phases of all barriers are one place: a copy that one
  * thread starts may complete phases while other warps still wait for an earlier one, and a warp that falls behind by two phases would wait
  * for ever. Scratch of an op is written by its threads.
  */
@@ -21,11 +21,12 @@ import {
 import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers, scratchOperand } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
+import { placedColumns } from "../../layout/model/tensor-memory.ts";
 import type { Box, BoxFinder } from "./disjoint-windows.ts";
 
 export interface Place {
   readonly name: string;
-  readonly space: "smem" | "gmem" | "phases";
+  readonly space: "smem" | "tmem" | "gmem" | "phases";
 }
 
 const nothing: readonly PlaceAccess[] = Object.freeze([]);
@@ -47,8 +48,8 @@ type BoxFinding = new (kernel: Kernel, definitions: ReadonlyMap<Value, AnyOp>) =
 export class AccessFinder {
   readonly #kernel: Kernel;
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
-  readonly #placesOf = new Map<PlacedBuffer, readonly Place[]>();
-  readonly #buffers = new Map<Value, PlacedBuffer>();
+  /** Of each buffer those that it shares bytes or columns with. */
+  readonly #buffers = new Map<Value, readonly Place[]>();
   readonly #arrays = new Map<Value, Place>();
   /** Loops are followed several times, and each program thread on its own. */
   readonly #known = new Map<AnyOp, readonly PlaceAccess[]>();
@@ -59,15 +60,22 @@ export class AccessFinder {
     this.#kernel = kernel;
     this.#definitions = definingOps(kernel.body);
     this.#boxes = new Boxes(kernel, this.#definitions);
-    const buffers = placedBuffers(kernel);
-    const places = buffers.map(({ name }): Place => ({ name, space: "smem" }));
-    buffers.forEach((buffer) => {
-      const touched = places.filter((_, index) => overlap(buffer, buffers[index]));
-      this.#placesOf.set(buffer, touched);
-      this.#buffers.set(buffer.value, buffer);
-    });
+    this.#group("smem", placedBuffers(kernel));
+    const columns = placedColumns(kernel);
+    this.#group(
+      "tmem",
+      columns.map((each) => ({ ...each, bytes: each.columns })),
+    );
     for (const { name, value } of kernel.parameters)
       this.#arrays.set(value, { name, space: "gmem" });
+  }
+
+  #group(space: "smem" | "tmem", buffers: readonly Stretch[]): void {
+    const places = buffers.map(({ name }): Place => ({ name, space }));
+    for (const buffer of buffers) {
+      const touched = places.filter((_, index) => overlap(buffer, buffers[index]));
+      this.#buffers.set(buffer.value, touched);
+    }
   }
 
   /** Places that the asynchronous proxy reads for an op of which users think that it only computes. */
@@ -143,7 +151,7 @@ export class AccessFinder {
     const among = op === undefined ? [] : chosenAmong(op);
     if (among.length > 0) return [...new Set(among.flatMap((ref) => this.#placesOfWindow(ref)))];
     const buffer = this.#buffers.get(root);
-    if (buffer !== undefined) return this.#placesOf.get(buffer) ?? [];
+    if (buffer !== undefined) return buffer;
     const known = this.#arrays.get(root);
     if (known !== undefined) return [known];
     const made: Place = { name: `%${root.id}`, space: "gmem" };
@@ -173,7 +181,10 @@ const byLanes = {
   box: undefined,
 } as const;
 
-function overlap(left: PlacedBuffer, right: PlacedBuffer | undefined): boolean {
+/** A buffer's bytes of shared memory, or its columns of tensor memory. */
+type Stretch = Pick<PlacedBuffer, "name" | "value" | "offset" | "bytes">;
+
+function overlap(left: Stretch, right: Stretch | undefined): boolean {
   if (right === undefined) return false;
   return left.offset < right.offset + right.bytes && right.offset < left.offset + left.bytes;
 }

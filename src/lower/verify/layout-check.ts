@@ -365,6 +365,7 @@ const layoutChecks: OpRules<[Functions, number, (window: Value) => TmemLayout], 
       lies(op, metadata, functions.normal(wgmmaMetadata(bits, warps), tileOf(metadata).shape));
   },
   alloc_tmem: free,
+  tmem_member: free,
   tmem_load: (op, functions, warps, storageOf) => {
     const [result] = op.results;
     const moved = tmemLayoutOf(op, warps, storageOf(op.operands.ref));

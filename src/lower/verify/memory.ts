@@ -10,6 +10,9 @@ import { swizzlePattern } from "../../layout/algebra/shared-layout.ts";
 import { placedBuffers, storedAs } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
 import { Lives, livesOverlap } from "../../layout/plan/buffer-lifetimes.ts";
+import type { Life } from "../../layout/plan/buffer-lifetimes.ts";
+import { placedColumns } from "../../layout/model/tensor-memory.ts";
+import type { Target } from "../../targets/target.ts";
 
 const barrierAlignment = 8;
 const leastAlignment = 128;
@@ -31,9 +34,28 @@ export function verifyMemory(kernel: Kernel, { sharedBytes, target }: PlacedFor)
     lies(buffer, sharedBytes, members.get(buffer.value) ?? []);
     return { life: lives.of(buffer.value), ...buffer };
   });
-  buffers.sort((left, right) => left.offset - right.offset);
-  buffers.forEach((buffer, index) => {
-    for (const other of buffers.slice(index + 1)) {
+  requireApart(buffers);
+  requireColumns(kernel, target, lives);
+}
+
+/** Tensor memory has columns in place of bytes. */
+function requireColumns(kernel: Kernel, { tensorMemoryColumns: limit }: Target, lives: Lives): void {
+  const buffers = placedColumns(kernel).map((each) => {
+    const end = each.offset + each.columns;
+    if (each.offset < 0 || end > limit)
+      reject(each.op, "TW6207", `${each.name} reaches outside of tensor memory`, {
+        expected: `columns below ${limit}`,
+        found: `${each.offset} to ${end}`,
+      });
+    return { ...each, bytes: each.columns, life: lives.ofTensorMemory(each.op) };
+  });
+  requireApart(buffers);
+}
+
+function requireApart(buffers: readonly (PlacedBuffer & { readonly life: Life })[]): void {
+  const sorted = [...buffers].sort((left, right) => left.offset - right.offset);
+  sorted.forEach((buffer, index) => {
+    for (const other of sorted.slice(index + 1)) {
       if (other.offset >= buffer.offset + buffer.bytes) break;
       if (livesOverlap(buffer.life, other.life)) overlaps(buffer, other);
     }

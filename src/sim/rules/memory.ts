@@ -316,7 +316,8 @@ function compareExchange(op: Op<"atomic_compare_exchange">, code: Assembler): vo
 }
 
 /** Emits a step that makes another view of a view. */
-function emitView(
+/** Emits the step of an op that makes a window of another. */
+export function emitView(
   code: Assembler,
   op: AnyOp,
   source: Value,

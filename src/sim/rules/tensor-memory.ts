@@ -35,7 +35,9 @@ import {
   viewsOf,
 } from "./block-pairs.ts";
 import { countOf, dtypeOf } from "./elementwise.ts";
-import { emitAllocation, touch, zeroOf } from "./memory.ts";
+import { memberPlacement } from "../tensor-unions.ts";
+import { wholeView } from "../view.ts";
+import { emitAllocation, emitView, touch, zeroOf } from "./memory.ts";
 import { arriveOn, barrierReader, peerBarriers } from "./synchronization.ts";
 
 function load(op: Op<"tmem_load">, code: Assembler): void {
@@ -285,6 +287,13 @@ function commit(op: Op<"tcgen05_commit">, code: Assembler): void {
 export const tensorMemoryRules: Pick<SimulationRules, keyof typeof tensorMemoryOps> = {
   alloc_tmem(op, code) {
     emitAllocation(code, op);
+  },
+  tmem_member(op, code) {
+    const { dtype, shape, name } = op.attributes;
+    const placement = { ...memberPlacement(op), member: code.newMember(name) };
+    emitView(code, op, op.operands.union, ({ memory }) =>
+      wholeView(memory, dtype, shape, placement),
+    );
   },
   tmem_load: load,
   tmem_store: store,

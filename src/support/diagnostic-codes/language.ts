@@ -207,7 +207,7 @@ export const languageCodes = registerCodes({
   TW1031: {
     title: "description in the wrong place",
     cause:
-      "Inputs are arrays and scalars, outputs and inouts are arrays, scratch is memory and what threads wait for; `scoped` and `union` take what lives in shared memory.",
+      "Inputs are arrays and scalars, outputs and inouts are arrays, scratch is memory and what threads wait for; `scoped` and `union` take what lives in shared or tensor memory, a union in one of them.",
     example: "kernel({ outputs: { total: scalar(f32) } }, …)",
     remedy: "use one of the descriptions that belong there",
   },

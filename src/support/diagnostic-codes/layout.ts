@@ -118,9 +118,10 @@ export const layoutCodes = registerCodes({
   TW6108: {
     title: "too little tensor memory",
     cause:
-      "A processor has 512 columns of tensor memory, of 128 lanes and 32 bits, and a kernel's buffers lie side by side in them.",
+      "A processor has 512 columns of tensor memory, of 128 lanes and 32 bits, and buffers that are in use at the same time lie side by side in them.",
     example: "tmem(f32, [3, 128, 256])  // 768 columns",
-    remedy: "have fewer tiles in flight, or narrower ones",
+    remedy:
+      "have fewer tiles in flight, or narrower ones, or let buffers share columns with scoped or union",
   },
   TW6109: {
     title: "tensor memory of one block and of a pair",

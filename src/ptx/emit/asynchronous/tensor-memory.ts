@@ -27,6 +27,7 @@ import {
   tmemSlotBytes,
   tmemStorage,
 } from "../../../layout/model/tensor-memory.ts";
+import type { TmemBuffer } from "../../../layout/model/tensor-memory.ts";
 import { productInstructions } from "../../../targets/product-instructions.ts";
 import { warpsPerGroup } from "../../../targets/target.ts";
 import type { Operand, Register } from "../../module.ts";
@@ -110,14 +111,25 @@ function baseOf({ tensorBase }: EmitContext): Register {
 }
 
 function allocate(op: Op<"alloc_tmem">, context: EmitContext): void {
-  const { shape, at } = op.attributes;
+  const { at } = op.attributes;
   if (at === undefined) throw new Error("a buffer of tensor memory has no columns");
+  define(op, baseOf(context), at, context);
+}
+
+function member(op: Op<"tmem_member">, context: EmitContext): void {
+  const { base, columns } = context.tensor(op.operands.union);
+  define(op, base, columns + op.attributes.column, context);
+}
+
+/** A buffer whose tiles begin at a column. */
+function define(op: TmemBuffer, base: Register, columns: number, context: EmitContext): void {
+  const { shape } = op.attributes;
   const outer = shape.slice(0, -2);
   const strides = outer.map((_, axis) =>
     outer.slice(axis + 1).reduce((step, extent) => step * extent, tileColumns(op)),
   );
   const storage = tmemStorage(op);
-  const value = { kind: "tensor", base: baseOf(context), columns: at, storage, strides } as const;
+  const value = { kind: "tensor", base, columns, storage, strides } as const;
   context.define(op.results[0], value);
 }
 
@@ -452,6 +464,7 @@ function commit(op: Op<"tcgen05_commit">, context: EmitContext): void {
 
 export const tensorMemoryRules: EmitRules<typeof tensorMemoryOps> = {
   alloc_tmem: allocate,
+  tmem_member: member,
   tmem_load: load,
   tmem_store: store,
   tcgen05_mma: multiply,
