@@ -76,7 +76,9 @@ const first = times(table(rows, inner, entry.a), table(inner, inner, entry.b));
 const both = times(first, table(inner, columns, entry.c));
 
 /** Those that the kernel takes. */
-function inputsOf({ kernel: { parameters } }: KernelDefinition): { readonly [name: string]: HostArray } {
+function inputsOf({ kernel: { parameters } }: KernelDefinition): {
+  readonly [name: string]: HostArray;
+} {
   const names = new Set(parameters.map(({ name }) => name));
   return Object.fromEntries(Object.entries(inputs).filter(([name]) => names.has(name)));
 }
@@ -122,7 +124,10 @@ function chain(body: (parts: Parts) => void): KernelDefinition {
       scratch: {
         place: union(
           { sums: tmem(f32, [rows, inner]) },
-          { factor: tmem(bf16, [rows, inner], { packed: true }), second: tmem(f32, [rows, columns]) },
+          {
+            factor: tmem(bf16, [rows, inner], { packed: true }),
+            second: tmem(f32, [rows, columns]),
+          },
         ),
         ownA: smem(bf16, [rows, inner]),
         ownB: smem(bf16, [inner, inner]),
@@ -154,7 +159,10 @@ const inTurn = ({ sums, factor, second, a, b, c, done, out }: Parts): void => {
 async function findings(definition: KernelDefinition): Promise<string> {
   const found = new Set<string>();
   for (const schedule of schedules) {
-    const run = await runKernel(definition, inputsOf(definition), { ...schedule, target: targets.sm_100a });
+    const run = await runKernel(definition, inputsOf(definition), {
+      ...schedule,
+      target: targets.sm_100a,
+    });
     for (const finding of run.findings) found.add(JSON.stringify(finding));
   }
   return [...found].join("\n");
@@ -195,7 +203,9 @@ describe("37: members of a union", () => {
       done.wait();
       out.store(second.load());
     });
-    expect(await findings(wrong)).toMatch(/load of second reads bytes of place that sums has written/);
+    expect(await findings(wrong)).toMatch(
+      /load of second reads bytes of place that sums has written/,
+    );
   });
 });
 
@@ -206,7 +216,11 @@ describe("37: buffers of scopes", () => {
         name: "stages",
         inputs: { a: tensor(bf16, [rows, inner]), b: tensor(bf16, [inner, inner]) },
         outputs: { out: tensor(f32, [rows, inner]) },
-        scratch: { ownA: smem(bf16, [rows, inner]), ownB: smem(bf16, [inner, inner]), done: barrier() },
+        scratch: {
+          ownA: smem(bf16, [rows, inner]),
+          ownB: smem(bf16, [inner, inner]),
+          done: barrier(),
+        },
       },
       ({ a, b, out, ownA, ownB, done }) => {
         ownA.store(a.load());

@@ -41,9 +41,7 @@ export function tmemStorage({ attributes }: TmemBuffer): TmemLayout {
 }
 
 /** Blocks that make a product together. */
-export function blocksTogether(
-  op: TmemBuffer | Op<"tcgen05_mma"> | Op<"tcgen05_copy">,
-): 1 | 2 {
+export function blocksTogether(op: TmemBuffer | Op<"tcgen05_mma"> | Op<"tcgen05_copy">): 1 | 2 {
   return op.attributes.pair === true ? 2 : 1;
 }
 

@@ -39,7 +39,11 @@ export function verifyMemory(kernel: Kernel, { sharedBytes, target }: PlacedFor)
 }
 
 /** Tensor memory has columns in place of bytes. */
-function requireColumns(kernel: Kernel, { tensorMemoryColumns: limit }: Target, lives: Lives): void {
+function requireColumns(
+  kernel: Kernel,
+  { tensorMemoryColumns: limit }: Target,
+  lives: Lives,
+): void {
   const buffers = placedColumns(kernel).map((each) => {
     const end = each.offset + each.columns;
     if (each.offset < 0 || end > limit)

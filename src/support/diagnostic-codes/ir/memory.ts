@@ -67,7 +67,8 @@ export const memoryCodes = registerCodes({
   },
   TW2051: {
     title: "union member outside the union",
-    cause: "Every member lies within the bytes, or the columns of tensor memory, that the union was allocated with.",
+    cause:
+      "Every member lies within the bytes, or the columns of tensor memory, that the union was allocated with.",
     example:
       "%1 = union_member %0 {group = 0, offset = 0, dtype = f32, shape = [64]}  // of 128 bytes",
     remedy: "allocate the union as large as its largest group",
