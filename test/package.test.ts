@@ -57,7 +57,7 @@ const installed = join(modules, "tilewright");
 let packedFiles: readonly string[] = [];
 
 /** Of the archive that npm makes. Growth beyond this is a decision, not an accident. */
-const sizeBudget = 2.4e6;
+const sizeBudget = 2.5e6;
 let archiveSize = 0;
 
 function readJson(path: string): unknown {

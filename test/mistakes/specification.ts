@@ -174,7 +174,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     code: "TW1031",
     // @ts-expect-error members are shared memory
     make: () => union({ a: smem(f32, [8]) }, { b: gmem(f32, [8]) }), // <- global memory in a union
-    message: "member b of a union must be shared memory",
+    message: "member b of a union lies in another memory",
     found: "gmem(…)",
   },
   {

@@ -187,6 +187,8 @@ kernel @"tensor memory" grid [i = 4] threads [main] (
   %15 = constant {value = 1, dtype = f8e8m0fnu, shape = [16, 1]} : tile<f8e8m0fnu, [16, 1]>
   %16 = constant {value = 1, dtype = f8e8m0fnu, shape = [8, 1]} : tile<f8e8m0fnu, [8, 1]>
   %17 = scaled_dot %13, %14, %15, %16 {block = 32} : tile<f32, [16, 8]>
+  %18 = alloc_tmem {dtype = u32, shape = [128, 64]} : ref<tmem, u32, [128, 64]>
+  %19 = tmem_member %18 {column = 32, dtype = f32, shape = [128, 32], name = "part"} : ref<tmem, f32, [128, 32]>
   yield
 }
 

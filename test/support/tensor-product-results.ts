@@ -1,6 +1,6 @@
 /** What inference gives for ops on tensor memory, for products with scales and for launch control. */
 import { barrier, infer, ref, tile } from "../ir-fixtures.ts";
-import { bf16, f32, f4e2m1fn, f8e4m3fn, f8e8m0fnu, i32 } from "../../src/formats/dtype.ts";
+import { bf16, f32, f4e2m1fn, f8e4m3fn, f8e8m0fnu, i32, u32 } from "../../src/formats/dtype.ts";
 import type { OpKind } from "../../src/ir/ops.ts";
 
 export const tensorProductResults: readonly (readonly [
@@ -12,6 +12,15 @@ export const tensorProductResults: readonly (readonly [
     "alloc_tmem",
     infer("alloc_tmem", {}, { dtype: f32, shape: [128, 8] }),
     ["ref<tmem, f32, [128, 8]>"],
+  ],
+  [
+    "tmem_member",
+    infer(
+      "tmem_member",
+      { union: ref("tmem", u32, 128, 64) },
+      { column: 32, dtype: f32, shape: [128, 32] },
+    ),
+    ["ref<tmem, f32, [128, 32]>"],
   ],
   ["tmem_load", infer("tmem_load", { ref: ref("tmem", f32, 64, 8) }, {}), ["tile<f32, [64, 8]>"]],
   [
