@@ -36,7 +36,7 @@ function numbersOf(answers: readonly RankAnswer[]): readonly (readonly number[])
   );
 }
 
-// Threads are tested as they are built, by the command line.
+// Ranks take turns on one thread here: threads load the built library, which sources do not have.
 describe("ranks on one thread", () => {
   let team: RankTeam;
   beforeAll(async () => {
