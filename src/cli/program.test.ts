@@ -76,6 +76,11 @@ describe("the grammar", () => {
       "--matmul-precision goes with devices",
     ],
     [["run", "a.mlir", "--kernel", "k"], "--kernel goes with kernels"],
+    [["run", "a.mlir", "--target", "sm_80"], "--target goes with --plan"],
+    [
+      ["run", "a.ts", "--target", "sm_100a", "--device", "cpu"],
+      "--target goes with the simulator and the emulator, not cpu",
+    ],
     [["run", "a.mlir", "--dim", "n=4"], "--dim goes with kernels"],
     [["run", "a.mlir", "--dump", "stages"], "--dump goes with kernels"],
     [["run", "a.mlir", "--profile", "a.svg"], "--profile goes with kernels"],

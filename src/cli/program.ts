@@ -189,10 +189,10 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     const { kernel, dim: dimensions, seed, dump, inputs, compare, profile } = options;
     const { matmulPrecision, timeLimit, stepLimit, ranks } = options;
     const limits = { timeLimit, stepLimit };
-    const plan = chosenPlan(command, options);
+    const isProgram = file.endsWith(".mlir");
+    const plan = chosenPlan(command, options, isProgram);
     if (profile !== undefined && !/\.(?:svg|json)$/.test(profile))
       command.error("error: --profile writes files that end in .svg or .json");
-    const isProgram = file.endsWith(".mlir");
     // An option that would do nothing is a mistake: nobody should take what was not compared for equal.
     const [others, kind] = isProgram
       ? [{ profile, dump, kernel, dim: Object.keys(dimensions)[0] }, "kernels"]
@@ -215,11 +215,13 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
       });
       return;
     }
-    const { device = "simulator" } = options;
+    const { device = "simulator", target } = options;
+    if (target !== undefined && device !== "simulator" && device !== "emulator")
+      command.error(`error: --target goes with the simulator and the emulator, not ${device}`);
     choose(async (output) => {
       if (device === "evaluator") throw kernelsOnEvaluator(file);
       const { runCommand } = await import("./commands/run.ts");
-      const chosen = { device, kernel, dimensions, seed, dump, profile, limits };
+      const chosen = { device, target, kernel, dimensions, seed, dump, profile, limits };
       return runCommand({ file, programArguments, ...chosen }, output);
     });
   });

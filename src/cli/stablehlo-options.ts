@@ -22,7 +22,10 @@ export interface ProgramOptions {
 }
 
 export function withProgramOptions(command: Command): Command {
-  const target = new Option("--target <name>", "with --plan: the GPU, sm_90a unless given");
+  const target = new Option(
+    "--target <name>",
+    "the GPU that is simulated, emulated or planned for (--plan)",
+  );
   return command
     .option("--inputs <file>", "an npz file with in0, in1 … for the parameters of a program")
     .option("--compare <file>", "an npz file with out0, out1 … that its results must agree with")
@@ -41,9 +44,10 @@ export function withProgramOptions(command: Command): Command {
 export function chosenPlan(
   command: Command,
   { plan = false, explain = false, target, ranks }: ProgramOptions,
+  isProgram: boolean,
 ): PlanSettings | undefined {
   if (explain && !plan) command.error("error: --explain goes with --plan");
   if (ranks !== undefined && plan) command.error("error: --ranks runs a program, --plan does not");
-  if (target !== undefined && !plan) command.error("error: --target goes with --plan");
+  if (target !== undefined && !plan && isProgram) command.error("error: --target goes with --plan");
   return plan ? { explain, target: target ?? defaultTarget } : undefined;
 }

@@ -28,6 +28,8 @@ export interface RunSettings {
   /** What the program finds in `process.argv` after its own name. */
   readonly programArguments: readonly string[];
   readonly device: DeviceName;
+  /** The GPU that is simulated or emulated; the device's own choice unless given. */
+  readonly target?: Target | undefined;
   readonly kernel: string | undefined;
   readonly dimensions: Dimensions;
   readonly seed: number;
@@ -63,6 +65,7 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
     ...(!onGpu && { limits }),
     // The schedules of other devices are their own.
     ...(takesSeed(settings.device) && { seed }),
+    ...(settings.target !== undefined && { target: settings.target }),
     onCompile: (record) => compilations.push(record),
     ...(profile !== undefined && { onProfile: (each) => profiles.push(each) }),
   });
